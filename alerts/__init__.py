@@ -1,0 +1,1 @@
+"""Recording and alert rules, generated from the metric catalog."""

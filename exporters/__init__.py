@@ -1,0 +1,1 @@
+"""Sources, signals and exposition: what VRAM is used for, as numbers."""

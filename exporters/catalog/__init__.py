@@ -1,0 +1,15 @@
+"""Every metric of the suite, as data. The one place a metric is born.
+
+Docs, dashboards, alerts and the exposition are made from ``METRICS``; nothing else may
+spell a metric's name. Ratios are published beside the counters they come from, so that
+PromQL can window them.
+"""
+
+from vramscope.exporters.catalog.controller import CONTROLLER_METRICS
+from vramscope.exporters.catalog.engine import ENGINE_METRICS
+from vramscope.exporters.catalog.exporter import EXPORTER_METRICS
+from vramscope.exporters.catalog.metric import Metric
+
+__all__ = ["METRICS", "Metric"]
+
+METRICS: tuple[Metric, ...] = (*ENGINE_METRICS, *EXPORTER_METRICS, *CONTROLLER_METRICS)

@@ -1,0 +1,1 @@
+"""The page a Prometheus scrapes, and the endpoint that serves it."""

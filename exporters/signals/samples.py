@@ -1,0 +1,130 @@
+"""What a source saw, as frozen values. Sources make them; formulas, pages and policies read them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+__all__ = ["EngineSample", "EngineState", "KvSample", "LoraSample"]
+
+
+class EngineState(StrEnum):
+    """What an engine is doing, by its record's lock and busy flag."""
+
+    IDLE = "idle"
+    BUSY = "busy"
+    HUNG = "hung"
+    """Busy, and no step for longer than max(5 s, 10 x p99 step)."""
+
+
+@dataclass(frozen=True, slots=True)
+class KvSample:
+    """One block pool, all of it at one moment, in block equivalents.
+
+    ``live + slack + held + evictable + clean`` is ``blocks``.
+
+    Attributes:
+        pool: the pool's index in the engine.
+        blocks: usable blocks B (the null block excluded).
+        live: T, the sum of fill over the distinct blocks of running requests.
+        slack: S, the sum of 1 - fill over the same blocks.
+        lookahead: the part of ``slack`` kept for speculative tokens, at most.
+        held: H, referenced blocks of no running request.
+        evictable: unreferenced blocks with a prefix hash.
+        clean: unreferenced blocks without one.
+        reserved: R, free blocks a new request may not take.
+        age_s: time since the moment of the sample; 0 while nothing can have changed.
+        evictions: cached blocks overwritten or evicted, since start.
+        resurrections: free blocks taken back by a prefix hit, since start.
+        drift: difference of the last full scan from the running count, in blocks.
+        block_sizes: token slots of a block, by KV cache group.
+    """
+
+    pool: int
+    blocks: int
+    live: float
+    slack: float
+    lookahead: float
+    held: int
+    evictable: int
+    clean: int
+    reserved: int
+    age_s: float
+    evictions: int = 0
+    resurrections: int = 0
+    drift: int | None = None
+    block_sizes: tuple[int, ...] = ()
+
+    @property
+    def free(self) -> int:
+        """Unreferenced blocks: evictable and clean."""
+        return self.evictable + self.clean
+
+
+@dataclass(frozen=True, slots=True)
+class LoraSample:
+    """Adapters of one engine, as rank 0's worker applies them.
+
+    Attributes:
+        requests: requests with an adapter by tier at first schedule, since start.
+        loads: loads into GPU memory by the tier they came from, since start.
+        load_seconds: time they took, by the same tier.
+        resident: tier (``gpu``, ``cpu``) by adapter name.
+        gpu_slots: adapters that fit into GPU memory (``max_loras``).
+        cpu_slots: adapters that fit into CPU memory (``max_cpu_loras``).
+    """
+
+    requests: Mapping[str, int]
+    loads: Mapping[str, int]
+    load_seconds: Mapping[str, float]
+    resident: Mapping[str, str]
+    gpu_slots: int
+    cpu_slots: int
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSample:
+    """One data-parallel rank of one vLLM engine.
+
+    Attributes:
+        engine: stable id (``VRAMSCOPE_ENGINE``, else made from model and instance).
+        model: the name it is served under.
+        dp_rank: data-parallel rank.
+        vllm_version: version of the engine.
+        state: idle, busy or hung.
+        age_s: time since the last step while busy; 0 when idle.
+        kv: one sample a block pool; empty until the first scan.
+        running: requests in the running batch.
+        waiting: requests queued.
+        steps: scheduler steps since start.
+        preemptions: by reason, since start.
+        preempted_tokens: computed tokens thrown away, since start.
+        prefill_tokens: prefill tokens computed, since start.
+        recomputed_tokens: those below an earlier high-water mark, since start.
+        generated_tokens: tokens generated, since start.
+        cached_tokens: prompt tokens found in the prefix cache at first schedule, since start.
+        first_schedules: requests scheduled for the first time, since start.
+        finished: requests that left, by how (``finished``, ``aborted``), since start.
+        capabilities: what the probe could attach.
+        lora: None when the engine has no LoRA or its worker has no record.
+    """
+
+    engine: str
+    model: str
+    dp_rank: int
+    vllm_version: str
+    state: EngineState
+    age_s: float
+    kv: tuple[KvSample, ...]
+    running: int
+    waiting: int
+    steps: int
+    preemptions: Mapping[str, int]
+    preempted_tokens: int
+    prefill_tokens: int
+    recomputed_tokens: int
+    generated_tokens: int
+    cached_tokens: int
+    first_schedules: int
+    finished: Mapping[str, int]
+    capabilities: Mapping[str, bool] = field(default_factory=dict)
+    lora: LoraSample | None = None
