@@ -1,0 +1,163 @@
+"""Writes one record: in the engine's process, a few microseconds a step, standard library only."""
+
+import fcntl
+import grp
+import json
+import os
+import re
+import struct
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from vramscope.exporters.engine import lock, record, rundir
+
+__all__ = ["RecordWriter"]
+
+RING_SLOTS = 4096
+STATE_BYTES = 32 * 1024
+FILE_MODE = 0o640
+
+
+class RecordWriter:
+    """One process's record. Not thread-safe: the engine's loop is its only caller.
+
+    The file is written whole under a name readers ignore, locked, then renamed: a reader never
+    meets half a record. It is removed on ``close``; after a kill its lock is gone, which is how
+    readers know, and the next process of the same ``name`` removes it.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        header: Mapping[str, Any],
+        fields: Sequence[str],
+        ring_slots: int = RING_SLOTS,
+        group: str | None = None,
+    ) -> None:
+        self.fields = tuple(fields)
+        text = json.dumps({**header, "fields": self.fields}).encode()
+        self.layout = record.Layout.of(len(text), len(self.fields), ring_slots, STATE_BYTES)
+        self._doubles = struct.Struct(f"<{len(self.fields)}d")
+        self._sequence = 0
+        self._state_sequence = 0
+        self._events: list[bytes] = []
+        self._events_written = 0
+        stem = f"{_safe(name)}.{os.getpid()}"
+        self.path = folder / f"{stem}{record.SUFFIX}"
+        folder_fd = rundir.open_folder(folder)
+        try:
+            _remove_dead(folder_fd, _safe(name))
+            self._fd = self._create(folder_fd, f".{stem}.new", group)
+            os.pwrite(self._fd, record.encode_preamble(self.layout), 0)
+            os.pwrite(self._fd, record.encode_cell(1, text), self.layout.header.offset)
+            self.write_state({})
+            os.rename(
+                f".{stem}.new", self.path.name, src_dir_fd=folder_fd, dst_dir_fd=folder_fd
+            )
+        finally:
+            os.close(folder_fd)
+
+    def _create(self, folder_fd: int, name: str, group: str | None) -> int:
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        fd = os.open(name, flags, FILE_MODE, dir_fd=folder_fd)
+        try:
+            os.fchmod(fd, FILE_MODE)  # whatever the umask
+            if group:
+                os.fchown(fd, -1, grp.getgrnam(group).gr_gid)
+            os.posix_fallocate(fd, 0, self.layout.file_bytes)  # a full disk shows here, not later
+            fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BaseException:
+            os.close(fd)
+            os.unlink(name, dir_fd=folder_fd)
+            raise
+        return fd
+
+    @property
+    def events(self) -> int:
+        """Events so far, those that the next ``write_step`` makes visible included."""
+        return self._events_written + len(self._events)
+
+    def add_event(
+        self,
+        request: int,
+        time_s: float,
+        kind: int,
+        tier: int = 0,
+        adapter: int = 0,
+        tokens: int = 0,
+        detail: int = 0,
+    ) -> None:
+        """Queue an event for the next ``write_step``."""
+        index = self.events
+        self._events.append(
+            record.encode_event(
+                record.Event(
+                    index, request, time_s, kind, tier, adapter, min(tokens, 2**32 - 1), detail
+                )
+            )
+        )
+
+    def write_step(self, values: Sequence[float]) -> None:
+        """Write the queued events, then the step that makes them visible.
+
+        Args:
+            values: in the order of ``fields``.
+        """
+        if self._events:
+            self._write_events()
+        self._sequence += 1
+        os.pwrite(
+            self._fd,
+            record.encode_cell(self._sequence, self._doubles.pack(*values)),
+            self.layout.step.offset,
+        )
+
+    def _write_events(self) -> None:
+        slots = self.layout.ring_slots
+        events = self._events[-slots:]
+        first = (self._events_written + len(self._events) - len(events)) % slots
+        ring = self.layout.ring.offset
+        before_wrap = events[: slots - first]
+        os.pwrite(self._fd, b"".join(before_wrap), ring + first * record.EVENT_BYTES)
+        if len(before_wrap) < len(events):
+            os.pwrite(self._fd, b"".join(events[len(before_wrap) :]), ring)
+        self._events_written += len(self._events)
+        self._events.clear()
+
+    def write_state(self, state: Mapping[str, Any]) -> None:
+        """Replace the state; call it when it has changed, not each step."""
+        text = json.dumps(state).encode()
+        if len(text) > STATE_BYTES:
+            text = json.dumps({"error": f"state of {len(text)} bytes is over {STATE_BYTES}"}).encode()
+        self._state_sequence += 1
+        cell = record.encode_cell(self._state_sequence, text)
+        os.pwrite(self._fd, cell, self.layout.state.offset)
+
+    def close(self) -> None:
+        """Remove the file and let go of the lock."""
+        self.path.unlink(missing_ok=True)
+        os.close(self._fd)
+
+
+def _safe(name: str) -> str:
+    """Return a file name: what isn't a letter, digit, dot, dash or underscore becomes a dash."""
+    return re.sub(r"[^A-Za-z0-9._-]", "-", name).lstrip(".") or "engine"
+
+
+def _remove_dead(folder_fd: int, name: str) -> None:
+    """Remove records of earlier processes of this name, which a kill left behind."""
+    pattern = re.compile(rf"\.?{re.escape(name)}\.\d+({re.escape(record.SUFFIX)}|\.new)")
+    for entry in os.listdir(folder_fd):
+        if not pattern.fullmatch(entry):
+            continue
+        try:
+            fd = os.open(entry, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder_fd)
+        except OSError:
+            continue  # gone meanwhile, or not ours to read: then not ours to remove
+        try:
+            if not lock.is_held(fd):
+                os.unlink(entry, dir_fd=folder_fd)
+        finally:
+            os.close(fd)
