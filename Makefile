@@ -1,0 +1,51 @@
+# Everything a person or CI runs. `make` alone lists the targets.
+# What they make stays in the checkout: .venv, .deps, build and demo-run, all ignored by git.
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help venv deps test lint format demo lock clean distclean
+
+PYTHON ?= $(firstword $(shell command -v python3.11) $(shell command -v python3) python3.11)
+PYTEST_ARGS ?=
+DEMO_SECONDS ?= 60
+
+BIN := .venv/bin
+export PATH := $(CURDIR)/.deps/bin:$(PATH)
+
+help: ## list the targets
+	@echo "usage: make TARGET"
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+
+venv: ## make or complete the environment in .venv (Python 3.11, gcc, about 6 GB of disk)
+	@command -v $(PYTHON) >/dev/null || { echo "make venv: no $(PYTHON) on PATH: install Python 3.11 \
+	(Debian, Ubuntu: apt-get install python3.11-venv) or name it: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@$(PYTHON) tools/setup_env.py
+
+deps: venv ## unpack the system programs that tests run (prometheus, promtool) into .deps
+	@$(PYTHON) tools/setup_deps.py
+
+test: venv deps lint ## everything CI runs: lint, types, tests, promtool, generated files
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: venv ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/mypy tools
+
+format: venv ## let ruff format and fix what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+demo: venv ## two real vLLM engines, mixed LoRA load, live signals for DEMO_SECONDS (default 60)
+	@DEMO_SECONDS=$(DEMO_SECONDS) $(BIN)/python -m vramscope.demo
+
+lock: ## resolve requirements/dev.txt anew
+	@$(PYTHON) tools/lock.py
+
+clean: ## remove caches, builds and the demo's files; the environment stays
+	rm -rf build dist demo-run bench-results .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
+
+distclean: clean ## also remove the environment and the system programs
+	rm -rf .venv .deps *.egg-info
