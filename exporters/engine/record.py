@@ -27,6 +27,7 @@ __all__ = [
     "EVENT",
     "PREAMBLE_BYTES",
     "SCHEMA",
+    "SUFFIX",
     "Event",
     "EventKind",
     "Layout",
@@ -45,6 +46,7 @@ __all__ = [
 MAGIC = b"VRAMSCOP"
 SCHEMA = 1
 SUFFIX = ".vramscope"
+MOST_BYTES = 16 * 1024 * 1024  # a reader trusts no writer with its memory
 
 _PREAMBLE = struct.Struct("<8sIIQ" + "QQ" * 4)
 _CRC = struct.Struct("<I")
@@ -176,9 +178,11 @@ def decode_preamble(data: bytes, file_bytes: int) -> Layout:
         raise RecordError("damaged: the preamble's checksum is wrong")
     if file_bytes < total:
         raise RecordError(f"truncated: {file_bytes} of {total} bytes")
-    header, state, step, ring = (
+    header, state, step, ring = regions = [
         Region(offset, size) for offset, size in zip(places[::2], places[1::2], strict=True)
-    )
+    ]
+    if total > MOST_BYTES or any(region.offset + region.size > total for region in regions):
+        raise RecordError(f"damaged: its parts don't fit {total} bytes, or it is over {MOST_BYTES}")
     return Layout(total, header, state, step, ring)
 
 

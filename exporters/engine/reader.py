@@ -1,0 +1,103 @@
+"""Reads one record. A reader takes no lock and writes nothing: it can't disturb the engine."""
+
+import json
+import os
+import struct
+from typing import Any
+
+from vramscope.exporters.engine import lock, record
+from vramscope.exporters.engine.record import Event, RecordError, Region
+
+__all__ = ["RecordReader"]
+
+TRIES = 8
+
+
+class RecordReader:
+    """An open record; ``close`` it.
+
+    Raises:
+        RecordError: on opening or reading: not a record, newer, truncated or damaged.
+        OSError: it can't be opened; a link is not followed.
+    """
+
+    def __init__(self, name: str, dir_fd: int | None = None) -> None:
+        self._fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)
+        try:
+            data = os.pread(self._fd, record.PREAMBLE_BYTES, 0)
+            self.layout = record.decode_preamble(data, os.fstat(self._fd).st_size)
+            self.header: dict[str, Any] = self._json(self.layout.header, "header")
+            self._fields: tuple[str, ...] = tuple(self.header["fields"])
+            self._doubles = struct.Struct(f"<{len(self._fields)}d")
+        except (KeyError, TypeError) as error:
+            os.close(self._fd)
+            raise RecordError(f"damaged: header without {error}") from error
+        except BaseException:
+            os.close(self._fd)
+            raise
+
+    def is_alive(self) -> bool:
+        """Whether the writer's process lives."""
+        return lock.is_held(self._fd)
+
+    def step(self) -> dict[str, float]:
+        """Return the last step by field name; empty before the first."""
+        cell = self._cell(self.layout.step, "step")
+        if cell is None:
+            return {}
+        if len(cell) != self._doubles.size:
+            raise RecordError(f"damaged: step of {len(cell)} bytes, want {self._doubles.size}")
+        return dict(zip(self._fields, self._doubles.unpack(cell), strict=True))
+
+    def state(self) -> dict[str, Any]:
+        """Return capabilities, error and adapters as last written."""
+        return self._json(self.layout.state, "state")
+
+    def events(self, first: int, written: int) -> tuple[list[Event], int]:
+        """Return the events from index ``first`` on, and how many of them are lost.
+
+        Args:
+            first: index of the first event not seen yet.
+            written: the step's ``events``: events written before it.
+        """
+        slots = self.layout.ring_slots
+        start = max(first, written - slots)
+        lost = start - first
+        found = []
+        for index in range(start, written):
+            offset = self.layout.ring.offset + index % slots * record.EVENT_BYTES
+            event = record.decode_event(os.pread(self._fd, record.EVENT_BYTES, offset))
+            if event is not None and event.index == index:
+                found.append(event)
+            else:
+                lost += 1  # the writer has come round meanwhile
+        return found, lost
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._fd)
+
+    def _cell(self, region: Region, what: str) -> bytes | None:
+        """Return a cell's payload, or None when nothing was written yet."""
+        for _ in range(TRIES):
+            data = os.pread(self._fd, region.size, region.offset)
+            if len(data) < region.size:
+                raise RecordError(f"truncated: {what} ends after {len(data)} of {region.size} bytes")
+            if not any(data[: record.CELL_OVERHEAD]):
+                return None
+            cell = record.decode_cell(data)
+            if cell is not None:
+                return cell[1]
+        raise RecordError(f"damaged: the {what}'s checksum is wrong, {TRIES} reads in a row")
+
+    def _json(self, region: Region, what: str) -> dict[str, Any]:
+        cell = self._cell(region, what)
+        if cell is None:
+            raise RecordError(f"damaged: no {what}")
+        try:
+            value = json.loads(cell)
+        except ValueError as error:
+            raise RecordError(f"damaged: {what} is not JSON: {error}") from error
+        if not isinstance(value, dict):
+            raise RecordError(f"damaged: {what} is {type(value).__name__}, want an object")
+        return value

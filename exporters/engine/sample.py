@@ -1,0 +1,120 @@
+"""From a record's fields to a sample: what the probe wrote, under the names of the signals."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from vramscope.exporters.engine.reader import RecordReader
+from vramscope.exporters.signals.samples import EngineSample, EngineState, KvSample, LoraSample
+
+__all__ = ["engine_sample"]
+
+HUNG_AFTER_S = 5.0
+HUNG_AFTER_STEPS = 10
+REASONS = "preemptions_"
+TIERS = ("gpu", "cpu", "disk")
+LOAD_TIERS = ("cpu", "disk")
+
+
+def engine_sample(
+    header: Mapping[str, Any],
+    step: Mapping[str, float],
+    state: Mapping[str, Any],
+    worker: RecordReader | None,
+    now: float,
+) -> EngineSample:
+    """Build the sample of one engine.
+
+    Args:
+        header: the engine record's header.
+        step: its last step.
+        state: its state; an ``error`` there leaves only what the engine is.
+        worker: the record of rank 0's worker, if it has one.
+        now: the host's monotonic clock, seconds.
+
+    Raises:
+        KeyError, TypeError, ValueError: the record lacks a field or has a wrong one.
+    """
+    capabilities = {str(name): bool(on) for name, on in state.get("capabilities", {}).items()}
+    age_s = max(0.0, now - step["time_s"])
+    busy = bool(step["busy"])
+    hung = age_s > max(HUNG_AFTER_S, HUNG_AFTER_STEPS * step["step_p99_s"])
+    lora = None
+    if worker is not None:
+        worker_state = worker.state()
+        capabilities |= {k: bool(v) for k, v in worker_state.get("capabilities", {}).items()}
+        if capabilities.get("lora"):
+            lora = _lora(worker.step(), worker_state, header)
+    kv_age_s = max(0.0, now - step["scan_time_s"]) if busy else 0.0
+    return EngineSample(
+        engine=str(header["engine"]),
+        model=str(header["model"]),
+        dp_rank=int(header["dp_rank"]),
+        vllm_version=str(header["vllm_version"]),
+        state=(EngineState.HUNG if hung else EngineState.BUSY) if busy else EngineState.IDLE,
+        age_s=age_s if busy else 0.0,
+        kv=_kv(header, step, kv_age_s) if capabilities.get("blocks") else (),
+        running=int(step["running"]),
+        waiting=int(step["waiting"]),
+        steps=int(step["steps"]),
+        preemptions={
+            name.removeprefix(REASONS): int(value)
+            for name, value in step.items()
+            if name.startswith(REASONS)
+        },
+        preempted_tokens=int(step["preempted_tokens"]),
+        prefill_tokens=int(step["prefill_tokens"]),
+        recomputed_tokens=int(step["recomputed_tokens"]),
+        generated_tokens=int(step["generated_tokens"]),
+        cached_tokens=int(step["cached_tokens"]),
+        first_schedules=int(step["first_schedules"]),
+        finished={"finished": int(step["finished"]), "aborted": int(step["aborted"])},
+        capabilities=capabilities,
+        lora=lora,
+    )
+
+
+def _kv(
+    header: Mapping[str, Any], step: Mapping[str, float], age_s: float
+) -> tuple[KvSample, ...]:
+    samples = []
+    for pool, _ in enumerate(header["pools"]):
+        field = {
+            name.removeprefix(f"pool{pool}_"): value
+            for name, value in step.items()
+            if name.startswith(f"pool{pool}_")
+        }
+        drift = int(field["drift"])
+        samples.append(
+            KvSample(
+                pool=pool,
+                blocks=int(field["blocks"]),
+                live=field["live"],
+                slack=field["slack"],
+                lookahead=field["lookahead"],
+                held=int(field["held"]),
+                evictable=int(field["evictable"]),
+                clean=int(field["clean"]),
+                reserved=int(field["reserved"]),
+                age_s=age_s,
+                evictions=int(field["evictions"]),
+                resurrections=int(field["resurrections"]),
+                drift=drift if drift >= 0 else None,
+                block_sizes=tuple(
+                    int(group["block_size"]) for group in header["groups"] if group["pool"] == pool
+                ),
+            )
+        )
+    return tuple(samples)
+
+
+def _lora(
+    step: Mapping[str, float], state: Mapping[str, Any], header: Mapping[str, Any]
+) -> LoraSample:
+    return LoraSample(
+        requests={tier: int(step[f"requests_{tier}"]) for tier in TIERS},
+        loads={tier: int(step[f"loads_{tier}"]) for tier in LOAD_TIERS},
+        load_seconds={tier: step[f"load_s_{tier}"] for tier in LOAD_TIERS},
+        resident={str(name): str(tier) for name, tier in state.get("resident", {}).items()},
+        gpu_slots=int(header["gpu_slots"]),
+        cpu_slots=int(header["cpu_slots"]),
+    )
