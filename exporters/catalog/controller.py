@@ -9,7 +9,8 @@ REQUESTS = Metric(
     "counter",
     "requests",
     "Requests that reached the front door, by how they ended (completed, client_error, "
-    "engine_error, cancelled, no_engine, unknown_model).",
+    "engine_error, cancelled, no_engine, unknown_model); model is _none where the request "
+    "named none that is served.",
     ("model", "outcome"),
 )
 DECISIONS = Metric(
@@ -43,6 +44,14 @@ REQUEST_SECONDS = Metric(
     ("model",),
     (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300),
 )
+RETRIES = Metric(
+    "vramscope_dispatch_retries_total",
+    "counter",
+    "retries",
+    "Requests sent to another engine because this one refused the connection; nothing had "
+    "been sent to it.",
+    ("engine",),
+)
 INFLIGHT = Metric(
     "vramscope_inflight_requests",
     "gauge",
@@ -62,6 +71,7 @@ CONTROLLER_METRICS: tuple[Metric, ...] = (
     REQUESTS,
     DECISIONS,
     LORA_PICKS,
+    RETRIES,
     TTFT,
     REQUEST_SECONDS,
     INFLIGHT,

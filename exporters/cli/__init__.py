@@ -77,7 +77,7 @@ def load(name: str, command: Command) -> Callable[[Sequence[str]], int]:
     module, _, function = command.target.partition(":")
     try:
         return cast(
-            Callable[[Sequence[str]], int], getattr(importlib.import_module(module), function)
+            "Callable[[Sequence[str]], int]", getattr(importlib.import_module(module), function)
         )
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("vramscope"):

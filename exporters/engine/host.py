@@ -64,16 +64,13 @@ class HostRecords:
             if reader is None:
                 continue
             header = reader.header
-            pod = os.path.dirname(path)
             if header.get("role") == "engine":
                 engines.append((path, reader))
             elif header.get("rank") == 0:
-                workers[pod, str(header.get("engine")), int(header.get("dp_rank", 0))] = reader
+                workers[_rank_of(path, reader)] = reader
         now = self._clock()
         for path, reader in engines:
-            header = reader.header
-            pod = os.path.dirname(path)
-            worker = workers.get((pod, str(header.get("engine")), int(header.get("dp_rank", 0))))
+            worker = workers.get(_rank_of(path, reader))
             readings.append(self._reading(path, reader, worker, now))
         return readings
 
@@ -125,12 +122,19 @@ class HostRecords:
         except (KeyError, TypeError, ValueError) as error:
             return Reading(source, error=f"{path}: damaged: {type(error).__name__}: {error}")
         off = state.get("error")
-        return Reading(source, sample, f"{path}: the probe switched itself off: {off}" if off else None)
+        why = f"{path}: the probe switched itself off: {off}" if off else None
+        return Reading(source, sample, why)
 
 
-def _records(entries: Iterator["os.DirEntry[str]"] | list["os.DirEntry[str]"]) -> Iterator[
-    tuple[tuple[str, int], str]
-]:
+def _rank_of(path: str, reader: RecordReader) -> tuple[str, str, int]:
+    """Return what a worker and its EngineCore share: pod folder, engine, data-parallel rank."""
+    header = reader.header
+    return str(Path(path).parent), str(header.get("engine")), int(header.get("dp_rank", 0))
+
+
+def _records(
+    entries: Iterator["os.DirEntry[str]"] | list["os.DirEntry[str]"],
+) -> Iterator[tuple[tuple[str, int], str]]:
     for entry in entries:
         if entry.name.endswith(record.SUFFIX) and not entry.name.startswith("."):
             yield (entry.path, entry.inode()), entry.path

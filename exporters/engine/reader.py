@@ -54,20 +54,20 @@ class RecordReader:
         return self._json(self.layout.state, "state")
 
     def events(self, first: int, written: int) -> tuple[list[Event], int]:
-        """Return the events from index ``first`` on, and how many of them are lost.
+        """Return the events from number ``first`` on, and how many of them are lost.
 
         Args:
-            first: index of the first event not seen yet.
+            first: number of the first event not seen yet.
             written: the step's ``events``: events written before it.
         """
         slots = self.layout.ring_slots
         start = max(first, written - slots)
         lost = start - first
         found = []
-        for index in range(start, written):
-            offset = self.layout.ring.offset + index % slots * record.EVENT_BYTES
+        for number in range(start, written):
+            offset = self.layout.ring.offset + number % slots * record.EVENT_BYTES
             event = record.decode_event(os.pread(self._fd, record.EVENT_BYTES, offset))
-            if event is not None and event.index == index:
+            if event is not None and event.number == number:
                 found.append(event)
             else:
                 lost += 1  # the writer has come round meanwhile
@@ -82,7 +82,9 @@ class RecordReader:
         for _ in range(TRIES):
             data = os.pread(self._fd, region.size, region.offset)
             if len(data) < region.size:
-                raise RecordError(f"truncated: {what} ends after {len(data)} of {region.size} bytes")
+                raise RecordError(
+                    f"truncated: {what} ends after {len(data)} of {region.size} bytes"
+                )
             if not any(data[: record.CELL_OVERHEAD]):
                 return None
             cell = record.decode_cell(data)

@@ -8,7 +8,7 @@ preamble magic, schema, file size, place of each region, checksum
 header   cell: JSON, written once: who the engine is, and the names of the step's fields
 state    cell: JSON, written when it changes: capabilities, error, adapters
 step     cell: doubles in the order of the header's ``fields``, written after each step
-ring     fixed-size request events; slot = index modulo slots
+ring     fixed-size request events; slot = event number modulo slots
 ======== ==================================================================================
 
 A cell is ``sequence, length, checksum, payload, sequence``: a reader that meets a write in
@@ -96,9 +96,9 @@ class EventKind(IntEnum):
 
 
 class Event(NamedTuple):
-    """One event. ``time_s`` is the host's monotonic clock; ``adapter`` is vLLM's number, 0: none."""
+    """One event: ``time_s`` by the host's monotonic clock; ``adapter`` is vLLM's number or 0."""
 
-    index: int
+    number: int
     request: int
     time_s: float
     kind: int
@@ -208,8 +208,8 @@ def decode_cell(data: bytes) -> tuple[int, bytes] | None:
 
 def encode_event(event: Event) -> bytes:
     """Return one ring slot."""
-    index, request, time_s, kind, tier, adapter, tokens, detail = event
-    body = EVENT.pack(index, request, time_s, kind, tier, 0, adapter, tokens, detail)
+    number, request, time_s, kind, tier, adapter, tokens, detail = event
+    body = EVENT.pack(number, request, time_s, kind, tier, 0, adapter, tokens, detail)
     return body + _CRC.pack(zlib.crc32(body))
 
 
@@ -217,8 +217,8 @@ def decode_event(data: bytes) -> Event | None:
     """Return the event of a slot, or None when it was being overwritten."""
     if _CRC.unpack_from(data, EVENT.size)[0] != zlib.crc32(data[: EVENT.size]):
         return None
-    index, request, time_s, kind, tier, _, adapter, tokens, detail = EVENT.unpack_from(data)
-    return Event(index, request, time_s, kind, tier, adapter, tokens, detail)
+    number, request, time_s, kind, tier, _, adapter, tokens, detail = EVENT.unpack_from(data)
+    return Event(number, request, time_s, kind, tier, adapter, tokens, detail)
 
 
 def request_hash(external_id: str) -> int:

@@ -73,9 +73,7 @@ def engine_sample(
     )
 
 
-def _kv(
-    header: Mapping[str, Any], step: Mapping[str, float], age_s: float
-) -> tuple[KvSample, ...]:
+def _kv(header: Mapping[str, Any], step: Mapping[str, float], age_s: float) -> tuple[KvSample, ...]:
     samples = []
     for pool, _ in enumerate(header["pools"]):
         field = {

@@ -1,4 +1,4 @@
-"""What a source saw, as frozen values. Sources make them; formulas, pages and policies read them."""
+"""What a source saw, as frozen values: made by sources, read by formulas, pages, policies."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -104,7 +104,8 @@ class WorkerProbe:
         return Tier.DISK
 
     def _before_add(self, request: Any) -> None:
-        tier = Tier.DISK if getattr(request, "load_inplace", False) else self._tier(_number(request))
+        in_place = getattr(request, "load_inplace", False)  # reads the disk whatever is resident
+        tier = Tier.DISK if in_place else self._tier(_number(request))
         self._loading = (tier, self._clock())
 
     def _after_add(self, _: Any, request: Any) -> None:
@@ -147,9 +148,7 @@ class WorkerProbe:
         models = self._manager._adapter_manager  # noqa: SLF001
         ids = list(models._registered_adapters.cache)  # noqa: SLF001
         self._names = {number: name for number, name in self._names.items() if number in ids}
-        resident = {
-            name: self._tier(number).name.lower() for number, name in self._names.items()
-        }
+        resident = {name: self._tier(number).name.lower() for number, name in self._names.items()}
         self._writer.write_state(
             {
                 "capabilities": {"lora": self._attached and error is None},

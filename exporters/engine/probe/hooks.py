@@ -1,5 +1,6 @@
 """Wrapping the engine's methods so that telemetry can never be what breaks it."""
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -26,10 +27,8 @@ class Guard:
             return
         self.enabled = False
         self.error = f"{where}: {type(error).__name__}: {error}"
-        try:
+        with contextlib.suppress(Exception):  # the engine never dies of its telemetry
             self._on_error(self.error)
-        except Exception:  # noqa: BLE001, S110  # the engine never dies of its telemetry
-            pass
 
 
 def hook(

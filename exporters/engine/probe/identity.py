@@ -29,7 +29,9 @@ def dp_rank(config: Any) -> int:
     return int(getattr(config.parallel_config, "data_parallel_rank", 0) or 0)
 
 
-def engine_header(config: Any, kv_config: Any, pools: Sequence[Any], managers: Any) -> dict[str, Any]:
+def engine_header(
+    config: Any, kv_config: Any, pools: Sequence[Any], managers: Any
+) -> dict[str, Any]:
     """Describe an EngineCore: model, ranks, KV groups, blocks, bytes per block, LoRA slots."""
     tensors = getattr(kv_config, "kv_cache_tensors", None) or ()
     kv_bytes = sum(tensor.size for tensor in tensors)

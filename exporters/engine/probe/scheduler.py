@@ -185,7 +185,7 @@ class SchedulerProbe:
         """Start the meter where the cache ends; return the tokens found in it."""
         request = tracked.request
         # schedule() has already moved the request past what this step computes.
-        cached = max(0, request.num_computed_tokens - scheduled[request.request_id])
+        cached: int = max(0, request.num_computed_tokens - scheduled[request.request_id])
         self._prefill.begin(tracked, cached, self._schedules)
         return cached
 
@@ -266,7 +266,11 @@ class SchedulerProbe:
                 pool.extra_references,
                 getattr(scheduler, "num_lookahead_tokens", 0),
             )
-            self._scanned[index] = (pool.evictable, pool.free - pool.evictable, self._reserved(pool))
+            self._scanned[index] = (
+                pool.evictable,
+                pool.free - pool.evictable,
+                self._reserved(pool),
+            )
         live = sum(request.num_output_tokens for request in scheduler.running)
         live += sum(tracked.request.num_output_tokens for tracked in self._preempted.values())
         self._generated_tokens = max(self._generated_tokens, self._finished_tokens + live)

@@ -27,11 +27,10 @@ def computed_tokens(request: Any) -> int:
 
     Releases without ``num_in_flight_tokens`` have placeholders for what is in flight.
     """
-    in_flight = getattr(request, "num_in_flight_tokens", None)
-    if in_flight is None:
-        in_flight = getattr(request, "num_output_placeholders", 0)
+    if hasattr(request, "num_in_flight_tokens"):
+        in_flight = request.num_in_flight_tokens - getattr(request, "num_stale_output_tokens", 0)
     else:
-        in_flight -= getattr(request, "num_stale_output_tokens", 0)
+        in_flight = getattr(request, "num_output_placeholders", 0)
     return max(0, int(request.num_computed_tokens) - int(in_flight))
 
 
@@ -54,46 +53,62 @@ def scan_pool(
         lookahead_tokens: slots a request gets for speculative tokens.
     """
     computed = {request.request_id: computed_tokens(request) for request in running}
-    slack = lookahead = 0.0
-    running_references = 0
-    shared: dict[int, tuple[float, int, int]] = {}  # block id -> best fill, holders, references
+    running_tables = _RunningTables(lookahead_tokens)
     others: dict[int, tuple[int, int]] = {}  # block id -> holders that don't run, references
     other_references = 0
     for manager in managers:
-        tables = manager.req_to_blocks
-        whole = type(manager.kv_cache_spec).__name__ in WHOLE_BLOCK_SPECS
-        size = manager.block_size
-        for request_id, tokens in computed.items():
-            table = tables.get(request_id)
-            if not table:
-                continue
-            if whole:
-                running_references += sum(not block.is_null for block in table)
-                continue
-            first, ends = _ends(table, size, tokens, _skipped(manager, tokens))
-            running_references += len(table) - first
-            empty = 0.0
-            for block, fill in ends:
-                if block.ref_cnt > 1:
-                    best, holders, _ = shared.get(block.block_id, (0.0, 0, 0))
-                    shared[block.block_id] = (max(best, fill), holders + 1, block.ref_cnt)
-                else:
-                    empty += 1 - fill
-            slack += empty
-            lookahead += min(empty, lookahead_tokens / size)
-        for request_id, table in tables.items():
-            if request_id not in computed:
+        for request_id, table in manager.req_to_blocks.items():
+            tokens = computed.get(request_id)
+            if tokens is None:
                 other_references += _count(table, others)
+            elif table:
+                running_tables.add(manager, table, tokens)
     for table in deferred:
         other_references += _count(table, others)
-    # A holder for which the block is no end has it full.
-    slack += sum(1 - best for best, holders, refs in shared.values() if holders >= refs)
 
-    if running_references + other_references == referenced + extra_references:
-        held = sum(holders >= refs for holders, refs in others.values())
+    if running_tables.references + other_references == referenced + extra_references:
+        held = sum(holders >= references for holders, references in others.values())
     else:
         held = referenced - _distinct(managers, computed)  # a connector pins blocks: look at all
-    return PoolScan(referenced - held - slack, slack, lookahead, held)
+    slack = running_tables.slack
+    return PoolScan(referenced - held - slack, slack, running_tables.lookahead, held)
+
+
+class _RunningTables:
+    """Sums what the block tables of running requests leave empty."""
+
+    def __init__(self, lookahead_tokens: int) -> None:
+        self.references = 0
+        self.lookahead = 0.0
+        self._lookahead_tokens = lookahead_tokens
+        self._own_slack = 0.0
+        self._shared: dict[int, tuple[float, int, int]] = {}  # id -> best fill, holders, references
+
+    def add(self, manager: Any, table: Sequence[Any], tokens: int) -> None:
+        """Add a request's table of one group."""
+        if type(manager.kv_cache_spec).__name__ in WHOLE_BLOCK_SPECS:
+            self.references += sum(not block.is_null for block in table)
+            return
+        size = manager.block_size
+        first, ends = _ends(table, size, tokens, _skipped(manager, tokens))
+        self.references += len(table) - first
+        empty = 0.0
+        for block, fill in ends:
+            if block.ref_cnt > 1:
+                best, holders, _ = self._shared.get(block.block_id, (0.0, 0, 0))
+                self._shared[block.block_id] = (max(best, fill), holders + 1, block.ref_cnt)
+            else:
+                empty += 1 - fill
+        self._own_slack += empty
+        self.lookahead += min(empty, self._lookahead_tokens / size)
+
+    @property
+    def slack(self) -> float:
+        """S. A holder of a shared block for which the block is no end has it full."""
+        shared = self._shared.values()
+        return self._own_slack + sum(
+            1 - best for best, holders, references in shared if holders >= references
+        )
 
 
 def _skipped(manager: Any, tokens: int) -> int:
