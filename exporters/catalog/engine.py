@@ -118,11 +118,12 @@ LORA_LOADS = Metric(
     (*ENGINE, "tier"),
 )
 LORA_LOAD_SECONDS = Metric(
-    "vramscope_lora_load_seconds_total",
-    "counter",
+    "vramscope_lora_load_seconds",
+    "histogram",
     "seconds",
-    "Time spent loading adapters, by the tier they came from.",
+    "Time a load of an adapter into GPU memory took, by the tier it came from; it stalls the step.",
     (*ENGINE, "tier"),
+    (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
 )
 LORA_RESIDENT = Metric(
     "vramscope_lora_resident",

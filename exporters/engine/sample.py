@@ -13,6 +13,7 @@ HUNG_AFTER_STEPS = 10
 REASONS = "preemptions_"
 TIERS = ("gpu", "cpu", "disk")
 LOAD_TIERS = ("cpu", "disk")
+LOAD_BOUND = "load_cpu_le_"
 
 
 def engine_sample(
@@ -108,10 +109,18 @@ def _kv(header: Mapping[str, Any], step: Mapping[str, float], age_s: float) -> t
 def _lora(
     step: Mapping[str, float], state: Mapping[str, Any], header: Mapping[str, Any]
 ) -> LoraSample:
+    bounds = tuple(
+        float(name.removeprefix(LOAD_BOUND)) for name in step if name.startswith(LOAD_BOUND)
+    )
     return LoraSample(
         requests={tier: int(step[f"requests_{tier}"]) for tier in TIERS},
         loads={tier: int(step[f"loads_{tier}"]) for tier in LOAD_TIERS},
         load_seconds={tier: step[f"load_s_{tier}"] for tier in LOAD_TIERS},
+        load_bounds_s=bounds,
+        load_counts={
+            tier: tuple(int(step[f"load_{tier}_le_{bound}"]) for bound in bounds)
+            for tier in LOAD_TIERS
+        },
         resident={str(name): str(tier) for name, tier in state.get("resident", {}).items()},
         gpu_slots=int(header["gpu_slots"]),
         cpu_slots=int(header["cpu_slots"]),

@@ -83,8 +83,15 @@ def _add_lora(families: Families, lora: LoraSample, who: tuple[str, ...]) -> Non
     families.add(catalog.LORA_HIT, lora_hit_ratio(lora.requests), *who)
     for tier, count in lora.loads.items():
         families.add(catalog.LORA_LOADS, count, *who, tier)
-    for tier, seconds in lora.load_seconds.items():
-        families.add(catalog.LORA_LOAD_SECONDS, seconds, *who, tier)
+    for tier, counts in lora.load_counts.items():
+        families.add_histogram(
+            catalog.LORA_LOAD_SECONDS,
+            dict(zip(lora.load_bounds_s, counts, strict=True)),
+            lora.loads[tier],
+            lora.load_seconds[tier],
+            *who,
+            tier,
+        )
     for adapter, tier in lora.resident.items():
         families.add(catalog.LORA_RESIDENT, 1, *who, adapter, tier)
     families.add(catalog.LORA_SLOTS, lora.gpu_slots, *who, "gpu")

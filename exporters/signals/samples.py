@@ -64,10 +64,14 @@ class KvSample:
 class LoraSample:
     """Adapters of one engine, as rank 0's worker applies them.
 
+    A load's duration is counted in the first of ``load_bounds_s`` that is not below it.
+
     Attributes:
         requests: requests with an adapter by tier at first schedule, since start.
         loads: loads into GPU memory by the tier they came from, since start.
         load_seconds: time they took, by the same tier.
+        load_bounds_s: upper bounds of ``load_counts``; what took longer is in ``loads`` only.
+        load_counts: loads by bound, by the same tier.
         resident: tier (``gpu``, ``cpu``) by adapter name.
         gpu_slots: adapters that fit into GPU memory (``max_loras``).
         cpu_slots: adapters that fit into CPU memory (``max_cpu_loras``).
@@ -76,6 +80,8 @@ class LoraSample:
     requests: Mapping[str, int]
     loads: Mapping[str, int]
     load_seconds: Mapping[str, float]
+    load_bounds_s: tuple[float, ...]
+    load_counts: Mapping[str, tuple[int, ...]]
     resident: Mapping[str, str]
     gpu_slots: int
     cpu_slots: int

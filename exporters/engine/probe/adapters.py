@@ -6,6 +6,7 @@ all ranks of an engine apply the same adapters.
 
 import os
 import time
+from bisect import bisect_left
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +19,9 @@ from vramscope.exporters.engine.writer import RecordWriter
 
 __all__ = ["WorkerProbe"]
 
+# The bounds of vramscope_lora_load_seconds. Here too, since the engine's process imports no
+# catalog; readers take them from the record, and a test holds the two together.
+LOAD_BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 FIELDS = (
     "time_s",
     "events",
@@ -28,6 +32,8 @@ FIELDS = (
     "loads_disk",
     "load_s_cpu",
     "load_s_disk",
+    *(f"load_cpu_le_{bound}" for bound in LOAD_BOUNDS_S),
+    *(f"load_disk_le_{bound}" for bound in LOAD_BOUNDS_S),
 )
 
 
@@ -46,6 +52,7 @@ class WorkerProbe:
         self._requests = {Tier.GPU: 0, Tier.CPU: 0, Tier.DISK: 0}
         self._loads = {Tier.CPU: 0, Tier.DISK: 0}
         self._load_s = {Tier.CPU: 0.0, Tier.DISK: 0.0}
+        self._load_counts = {tier: [0] * (len(LOAD_BOUNDS_S) + 1) for tier in self._loads}
         self._loading: tuple[Tier, float] | None = None
         rank = int(config.parallel_config.rank)
         self._writer = RecordWriter(
@@ -118,6 +125,7 @@ class WorkerProbe:
         self._names[adapter] = str(request.lora_name)
         self._loads[tier] += 1
         self._load_s[tier] += now - started_s
+        self._load_counts[tier][bisect_left(LOAD_BOUNDS_S, now - started_s)] += 1
         self._writer.add_event(
             0,
             now,
@@ -141,6 +149,7 @@ class WorkerProbe:
                 *self._requests.values(),
                 *self._loads.values(),
                 *self._load_s.values(),
+                *(n for counts in self._load_counts.values() for n in counts[:-1]),
             ]
         )
 
