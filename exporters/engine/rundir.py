@@ -3,7 +3,7 @@
 import os
 import stat
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 __all__ = ["open_folder", "run_dir"]
@@ -13,7 +13,13 @@ FOLDER_MODE = 0o750
 SYSTEM_FOLDER = Path("/run/vramscope")
 
 
-def run_dir(environment: Mapping[str, str] = os.environ, system: Path = SYSTEM_FOLDER) -> Path:
+def _can_write(folder: Path) -> bool:
+    return os.access(folder if folder.exists() else folder.parent, os.W_OK)
+
+
+def run_dir(
+    environment: Mapping[str, str] = os.environ, can_write: Callable[[Path], bool] = _can_write
+) -> Path:
     """Return the folder of this host's records; it may not exist yet.
 
     ``$VRAMSCOPE_RUN_DIR``; else ``/run/vramscope`` where this user can write it; else
@@ -21,8 +27,8 @@ def run_dir(environment: Mapping[str, str] = os.environ, system: Path = SYSTEM_F
     """
     if named := environment.get(VARIABLE):
         return Path(named)
-    if os.access(system if system.exists() else system.parent, os.W_OK):
-        return system
+    if can_write(SYSTEM_FOLDER):
+        return SYSTEM_FOLDER
     if runtime := environment.get("XDG_RUNTIME_DIR"):
         return Path(runtime) / "vramscope"
     return Path(tempfile.gettempdir()) / f"vramscope-{os.getuid()}"

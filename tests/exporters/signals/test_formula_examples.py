@@ -1,0 +1,16 @@
+"""The examples in the formulas' docstrings are what the formulas say."""
+
+import doctest
+from types import ModuleType
+
+import pytest
+
+from vramscope.exporters.engine.probe import requests
+from vramscope.exporters.signals import kv, rates
+
+
+@pytest.mark.parametrize("module", [kv, rates, requests], ids=lambda module: module.__name__)
+def test_examples_hold(module: ModuleType) -> None:
+    result = doctest.testmod(module)
+    assert result.attempted > 0
+    assert result.failed == 0
