@@ -17,8 +17,10 @@ help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
 
 venv: ## make or complete the environment in .venv (Python 3.11, gcc, about 6 GB of disk)
-	@command -v $(PYTHON) >/dev/null || { echo "make venv: no $(PYTHON) on PATH: install Python 3.11 \
-	(Debian, Ubuntu: apt-get install python3.11-venv) or name it: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null || { \
+	echo "make: want Python 3.11, and $(PYTHON) is $$($(PYTHON) -V 2>/dev/null || echo not on PATH):" \
+	"install it (Debian, Ubuntu: apt-get install python3.11-venv)" \
+	"or name it (make PYTHON=/path/to/python3.11)" >&2; exit 1; }
 	@$(PYTHON) tools/setup_env.py
 
 deps: venv ## unpack the system programs that tests run (prometheus, promtool) into .deps

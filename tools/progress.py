@@ -1,7 +1,5 @@
 """One progress line a step; what its commands print goes to a log."""
 
-from __future__ import annotations  # an older Python gets as far as the line that names the fix
-
 import fcntl
 import os
 import subprocess
@@ -12,10 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-__all__ = ["Command", "SetupError", "Steps", "one_at_a_time"]
-
-Command = Sequence[str]
-"""A program and its arguments."""
+__all__ = ["SetupError", "Steps", "one_at_a_time"]
 
 TICK_S = 1.0
 TELLING = ("error", "no matching distribution", "no space left", "could not", "unable to", "failed")
@@ -38,7 +33,7 @@ class Steps:
         self._log = log
         self._out = out
 
-    def run(self, title: str, *attempts: Sequence[Command]) -> None:
+    def run(self, title: str, *attempts: Sequence[Sequence[str]]) -> None:
         """Run the next step.
 
         Args:
@@ -76,7 +71,7 @@ class Steps:
         raise failure
 
 
-def run_logged(command: Command, log: Path, tick: Callable[[], None] = lambda: None) -> None:
+def run_logged(command: Sequence[str], log: Path, tick: Callable[[], None] = lambda: None) -> None:
     """Run ``command`` with its output appended to ``log``.
 
     Args:

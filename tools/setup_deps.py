@@ -6,8 +6,6 @@ left alone. Where nothing can be downloaded it says in one line what to install,
 the tests that need the program are then skipped (in CI a skip is a failure).
 """
 
-from __future__ import annotations  # an older Python gets as far as a line that a person can read
-
 import os
 import shutil
 import sys

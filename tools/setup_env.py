@@ -4,8 +4,6 @@
 a finished environment costs a tenth of a second and one that was interrupted is completed.
 """
 
-from __future__ import annotations  # an older Python gets as far as the line that names the fix
-
 import hashlib
 import importlib.util
 import os
@@ -50,7 +48,6 @@ class Step(NamedTuple):
 def main() -> int:
     """Complete the environment; return the exit code."""
     try:
-        check_python(sys.version_info[:2], sys.executable)
         with one_at_a_time(VENV):
             complete()
     except SetupError as error:
@@ -90,7 +87,7 @@ def plan() -> list[Step]:
         Step(
             "venv",
             f"Python {PYTHON[0]}.{PYTHON[1]} environment",
-            inputs=f"{sys.base_prefix} {VENV}",
+            inputs=str(VENV),  # its scripts name it, so a moved checkout wants a new one
             made=".venv/bin/python",
             command=[sys.executable, "-m", "venv", "--clear", str(VENV)],
         ),
@@ -157,21 +154,6 @@ def digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def check_python(version: tuple[int, int], executable: str) -> None:
-    """Raise SetupError unless this Python can make the environment."""
-    if version != PYTHON:
-        raise SetupError(
-            f"{executable} is Python {version[0]}.{version[1]}: want {PYTHON[0]}.{PYTHON[1]}: "
-            "install it (Debian, Ubuntu: apt-get install python3.11-venv) or name it: "
-            "make PYTHON=/path/to/python3.11"
-        )
-    if importlib.util.find_spec("ensurepip") is None:
-        raise SetupError(
-            f"{executable} has no ensurepip: want Python's venv support: "
-            "apt-get install python3.11-venv"
-        )
-
-
 def check_host(which: Callable[[str], str | None], free_bytes: int) -> None:
     """Report everything that this machine lacks, at once.
 
@@ -183,6 +165,10 @@ def check_host(which: Callable[[str], str | None], free_bytes: int) -> None:
         SetupError: something is missing; says what and how to get it.
     """
     problems = []
+    if importlib.util.find_spec("ensurepip") is None:
+        problems.append(
+            f"{sys.executable} can't make environments: apt-get install python3.11-venv"
+        )
     if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
         problems.append(
             f"this is {platform.system()} on {platform.machine()}: want Linux on x86_64, where "
