@@ -1,0 +1,241 @@
+"""Runs a real vLLM engine in this process and checks the record after each step.
+
+A program and not a test, since vLLM takes its settings from the environment and fills its
+process: ``exact.py MODEL ADAPTERS``. Prints one JSON object. What it compares with is counted
+here from scratch, from vLLM's own objects, and shares no code with the probe.
+"""
+
+import json
+import os
+import random
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+BLOCK = 32
+REQUESTS = 90
+FLAGS = {
+    "block_size": BLOCK,
+    "dtype": "float32",
+    "enable_lora": True,
+    "enforce_eager": True,
+    "max_cpu_loras": 2,
+    "max_lora_rank": 8,
+    "max_loras": 1,
+    "max_model_len": 512,
+    "max_num_batched_tokens": 128,  # prompts are longer: chunked prefill
+    "max_num_seqs": 12,
+    "num_gpu_blocks_override": 32,
+    "seed": 0,
+}
+
+
+def main(model: str, adapters: str) -> dict[str, Any]:
+    from vllm import LLM, SamplingParams
+    from vllm.lora.request import LoRARequest
+
+    engine = LLM(model, **FLAGS).llm_engine
+    scheduler = engine.engine_core.engine_core.scheduler
+    probed = "0" not in (os.environ.get("VRAMSCOPE_PROBE"), os.environ.get("EXACT_CHECK"))
+    check = Check(scheduler, engine.engine_core.engine_core) if probed else None
+    draw = random.Random(7)  # noqa: S311  # the same load in each run is the point
+    prefixes = [[draw.randrange(3, 250) for _ in range(96)] for _ in range(3)]
+    loras = [LoRARequest(f"ad{k}", k + 1, f"{adapters}/ad{k}") for k in range(3)]
+    tokens: dict[str, list[int]] = {}
+    live: set[str] = set()
+    sent = step = aborted = 0
+    while sent < REQUESTS or engine.has_unfinished_requests():
+        for _ in range(draw.choice((0, 0, 1, 1, 4)) if sent < REQUESTS else 0):
+            prompt = draw.choice(prefixes)[: draw.choice((0, 33, 64, 96))]
+            prompt = prompt + [draw.randrange(3, 250) for _ in range(draw.randrange(1, 90))]
+            params = SamplingParams(
+                max_tokens=draw.choice((1, 20, 60, 150)), temperature=0, ignore_eos=True
+            )
+            lora = draw.choice((None, None, *loras))
+            name = f"cmpl-r{sent}-0"
+            engine.add_request(name, {"prompt_token_ids": prompt}, params, lora_request=lora)
+            live.add(name)
+            sent += 1
+        if live and draw.random() < 0.02:
+            victim = draw.choice(sorted(live))
+            engine.abort_request([victim])
+            live.discard(victim)
+            aborted += 1
+        if step == 150:
+            engine.engine_core.engine_core.reset_prefix_cache(reset_running_requests=True)
+        for output in engine.step():
+            tokens[output.request_id] = list(output.outputs[0].token_ids)
+            if output.finished:
+                live.discard(output.request_id)
+        step += 1
+        if check is not None:
+            check.after_step()
+    result: dict[str, Any] = {"tokens": tokens, "sent": sent, "aborted": aborted, "steps": step}
+    if check is not None:
+        check.finish(sent, aborted, sum(map(len, tokens.values())))
+        result |= {"mismatches": check.mismatches[:20], "seen": dict(check.seen)}
+    return result
+
+
+class Check:
+    """Counts independently, and compares."""
+
+    def __init__(self, scheduler: Any, core: Any) -> None:
+        from vramscope.exporters.engine.reader import RecordReader
+
+        folder = Path(os.environ["VRAMSCOPE_RUN_DIR"])
+        (engine_record,) = folder.glob("*.engine0.*")
+        (worker_record,) = folder.glob("*.worker0.*")
+        # Never closed: that would drop the writer's lock, which is this process's too.
+        self.record = RecordReader(str(engine_record))
+        self.worker = RecordReader(str(worker_record))
+        self.scheduler = scheduler
+        self.mismatches: list[str] = []
+        self.seen: Counter[str] = Counter()
+        self.high_water: dict[str, int] = {}
+        self.events: list[Any] = []
+        self.steps = 0
+        self.starts: dict[str, int] = {}
+        self._watch(scheduler)
+        self._watch_loads(core.model_executor.driver_worker.worker.model_runner.lora_manager)
+
+    def _watch(self, scheduler: Any) -> None:
+        schedule, update = scheduler.schedule, scheduler.update_from_output
+        preempt = scheduler._preempt_request
+
+        def watched_schedule(*args: Any, **kwargs: Any) -> Any:
+            output = schedule(*args, **kwargs)
+            cached = output.scheduled_cached_reqs
+            self.starts = dict(zip(cached.req_ids, cached.num_computed_tokens, strict=True))
+            self.starts |= {n.req_id: n.num_computed_tokens for n in output.scheduled_new_reqs}
+            return output
+
+        def watched_update(output: Any, *args: Any, **kwargs: Any) -> Any:
+            for request_id, count in output.num_scheduled_tokens.items():
+                request = scheduler.requests[request_id]
+                start = self.starts[request_id]
+                again = self.high_water.get(request_id, 0)
+                target = max(request.num_prompt_tokens, again)
+                self.seen["prefill"] += max(0, min(start + count, target) - start)
+                self.seen["recomputed"] += max(0, min(start + count, again) - start)
+                self.seen["chunks"] += start + count < target
+            return update(output, *args, **kwargs)
+
+        def watched_preempt(request: Any, *args: Any, **kwargs: Any) -> Any:
+            lost = request.num_computed_tokens
+            rid = request.request_id
+            self.high_water[rid] = max(lost, self.high_water.get(rid, 0))
+            self.seen["preemptions"] += 1
+            self.seen["lost"] += lost
+            return preempt(request, *args, **kwargs)
+
+        scheduler.schedule, scheduler.update_from_output = watched_schedule, watched_update
+        scheduler._preempt_request = watched_preempt
+
+    def _watch_loads(self, manager: Any) -> None:
+        load, models = manager._load_adapter, manager._adapter_manager
+        activate = models.activate_adapter
+
+        def watched_load(request: Any) -> Any:
+            self.seen["disk_loads"] += 1
+            return load(request)
+
+        def watched_activate(adapter: int) -> Any:
+            moved = activate(adapter)
+            self.seen["activations"] += bool(moved)
+            return moved
+
+        manager._load_adapter, models.activate_adapter = watched_load, watched_activate
+
+    def after_step(self) -> None:
+        """Compare the record with a scan of every block."""
+        self.steps += 1
+        step = self.record.step()
+        for name, truth in self._scan().items():
+            if abs(step[name] - truth) > 1e-6:
+                self.mismatches.append(f"step {self.steps}: {name} {step[name]} want {truth}")
+        # Not in the record, but what keeps the probe from looking at every block.
+        (tracked,) = self.scheduler._vramscope_probe._pools
+        extra = sum(max(0, b.ref_cnt - 1) for b in tracked.pool.blocks if not b.is_null)
+        if tracked.extra_references != extra:
+            self.mismatches.append(f"extra references {tracked.extra_references} want {extra}")
+        found, lost = self.record.events(len(self.events), int(step["events"]))
+        self.events += found
+        self.seen["lost_events"] += lost
+
+    def _scan(self) -> dict[str, float]:
+        scheduler = self.scheduler
+        pool = scheduler.kv_cache_manager.block_pool
+        blocks = [block for block in pool.blocks if not block.is_null]
+        fill: dict[int, float] = {}
+        for request in scheduler.running:
+            for manager in scheduler.kv_cache_manager.coordinator.single_type_managers:
+                for index, block in enumerate(manager.req_to_blocks[request.request_id]):
+                    kept = request.num_computed_tokens - index * BLOCK
+                    part = max(0, min(kept, BLOCK)) / BLOCK
+                    fill[block.block_id] = max(part, fill.get(block.block_id, 0.0))
+        evictable = sum(b.ref_cnt == 0 and b.block_hash is not None for b in blocks)
+        clean = sum(b.ref_cnt == 0 and b.block_hash is None for b in blocks)
+        self.seen["shared_blocks"] += sum(b.ref_cnt > 1 for b in blocks)
+        self.seen["evictable_steps"] += evictable > 0
+        return {
+            "pool0_blocks": len(blocks),
+            "pool0_live": sum(fill.values()),
+            "pool0_slack": len(fill) - sum(fill.values()),
+            "pool0_held": sum(b.ref_cnt > 0 and b.block_id not in fill for b in blocks),
+            "pool0_evictable": evictable,
+            "pool0_clean": clean,
+            "pool0_free_now": evictable + clean,
+            "pool0_evictable_now": evictable,
+            "running": len(scheduler.running),
+            "waiting": len(scheduler.waiting),
+            "steps": self.steps,
+        }
+
+    def finish(self, sent: int, aborted: int, generated: int) -> None:
+        """Compare the totals with what was sent, received and watched."""
+        step, worker = self.record.step(), self.worker.step()
+        kinds = Counter(event.kind for event in self.events)
+        lost_by_events = sum(e.tokens for e in self.events if e.kind == 3)
+        made_by_events = sum(e.tokens for e in self.events if e.kind in (6, 7))
+        lora_events, _ = self.worker.events(0, int(worker["events"]))
+        applied = sum(e.kind == 8 for e in lora_events)
+        by_tier = sum(worker[f"requests_{tier}"] for tier in ("gpu", "cpu", "disk"))
+        preemptions = sum(v for k, v in step.items() if k.startswith("preemptions_"))
+        never_scheduled = sent - kinds[2]
+        self.seen["cache_resets"] = int(step["preemptions_cache_reset"])
+        self.seen["by_tier"] = int(by_tier)
+        for what, got, want in (
+            ("busy", step["busy"], 0),
+            ("finished", step["finished"], sent - aborted),
+            ("aborted", step["aborted"], aborted),
+            ("generated", step["generated_tokens"], generated),
+            ("preemptions", preemptions, self.seen["preemptions"]),
+            ("preempted_tokens", step["preempted_tokens"], self.seen["lost"]),
+            ("prefill_tokens", step["prefill_tokens"], self.seen["prefill"]),
+            ("recomputed_tokens", step["recomputed_tokens"], self.seen["recomputed"]),
+            ("queued events", kinds[1], sent),
+            ("first schedules", step["first_schedules"], sent - never_scheduled),
+            ("preempted events", kinds[3], self.seen["preemptions"]),
+            ("first tokens", kinds[5] >= sent - aborted, True),
+            ("finished events", kinds[6], sent - aborted),
+            ("aborted events", kinds[7], aborted),
+            ("lost tokens by events", lost_by_events, self.seen["lost"]),
+            ("generated by events", made_by_events, generated),
+            ("lost events", self.seen["lost_events"], 0),
+            ("disk loads", worker["loads_disk"], self.seen["disk_loads"]),
+            (
+                "loads",
+                worker["loads_disk"] + worker["loads_cpu"],
+                self.seen["activations"],
+            ),
+            ("adapter events", applied, by_tier),
+        ):
+            if got != want:
+                self.mismatches.append(f"{what}: {got}, want {want}")
+
+
+if __name__ == "__main__":
+    outcome = main(*sys.argv[1:])
+    sys.stdout.write("\n" + json.dumps(outcome) + "\n")

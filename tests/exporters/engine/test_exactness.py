@@ -1,0 +1,90 @@
+"""The record against an independent count, in a real engine, after each of its steps."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PROGRAM = Path(__file__).parent / "programs" / "exact.py"
+# One process, one thread, few blocks: the settings under which vLLM's CPU build is quick.
+SETTINGS = {
+    "HF_HUB_OFFLINE": "1",
+    "OMP_NUM_THREADS": "1",
+    "VLLM_CPU_KVCACHE_SPACE": "1",
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+    "VLLM_NO_USAGE_STATS": "1",
+    "VRAMSCOPE_ENGINE": "exact",
+    "VRAMSCOPE_SCAN_PERIOD_S": "0",
+}
+
+pytestmark = pytest.mark.vllm
+
+
+def run(model: Path, adapters: Path, folder: Path, **settings: str) -> dict[str, Any]:
+    """Run the program in an environment of its own; return what it found."""
+    done = subprocess.run(
+        [sys.executable, str(PROGRAM), str(model), str(adapters)],
+        env={**os.environ, **SETTINGS, "VRAMSCOPE_RUN_DIR": str(folder), **settings},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return result
+
+
+@pytest.fixture(scope="module")
+def probed(
+    tiny_model: Path, tiny_adapters: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("records")
+    return run(tiny_model, tiny_adapters["ad0"].parent, folder)
+
+
+def test_record_equals_an_independent_count_after_each_step(probed: dict[str, Any]) -> None:
+    assert probed["mismatches"] == []
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "preemptions",
+        "cache_resets",
+        "recomputed",
+        "chunks",
+        "shared_blocks",
+        "evictable_steps",
+        "disk_loads",
+        "by_tier",
+    ],
+)
+def test_what_the_count_is_about_did_happen(probed: dict[str, Any], what: str) -> None:
+    assert probed["seen"][what] > 0
+
+
+def test_requests_were_aborted_too(probed: dict[str, Any]) -> None:
+    assert 0 < probed["aborted"] < probed["sent"]
+
+
+def test_greedy_answers_are_the_same_without_the_probe(
+    probed: dict[str, Any], tiny_model: Path, tiny_adapters: dict[str, Path], tmp_path: Path
+) -> None:
+    bare = run(tiny_model, tiny_adapters["ad0"].parent, tmp_path, VRAMSCOPE_PROBE="0")
+    assert list(tmp_path.iterdir()) == []  # it really ran without
+    assert bare["tokens"] == probed["tokens"]
+
+
+def test_engine_serves_on_when_the_record_cannot_be_written(
+    probed: dict[str, Any], tiny_model: Path, tiny_adapters: dict[str, Path], tmp_path: Path
+) -> None:
+    blocked = tmp_path / "a-file"
+    blocked.write_text("in the way of the folder")
+    bare = run(tiny_model, tiny_adapters["ad0"].parent, blocked, EXACT_CHECK="0")
+    assert bare["tokens"] == probed["tokens"]
