@@ -151,6 +151,8 @@ def _remove_dead(folder_fd: int, name: str) -> None:
     for entry in os.listdir(folder_fd):
         if not pattern.fullmatch(entry):
             continue
+        if f".{os.getpid()}." in entry:
+            continue  # this process's own: to close it would drop its lock
         try:
             fd = os.open(entry, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder_fd)
         except OSError:

@@ -1,0 +1,103 @@
+"""Writes records as the probe does, with numbers of a test's choosing."""
+
+from pathlib import Path
+from typing import Any
+
+from vramscope.exporters.engine.probe.adapters import FIELDS as WORKER_FIELDS
+from vramscope.exporters.engine.probe.scheduler import POOL_FIELDS, STEP_FIELDS
+from vramscope.exporters.engine.writer import RecordWriter
+
+HEADER: dict[str, Any] = {
+    "role": "engine",
+    "engine": "a",
+    "model": "tiny",
+    "dp_rank": 0,
+    "vllm_version": "0.32.0",
+    "gpu_slots": 1,
+    "cpu_slots": 2,
+    "pools": [{"blocks": 100}],
+    "groups": [{"group": 0, "pool": 0, "kind": "FullAttentionSpec", "block_size": 16}],
+}
+FIELDS = (*STEP_FIELDS, *(f"pool0_{field}" for field in POOL_FIELDS))
+STEP: dict[str, float] = {
+    "time_s": 1000.0,
+    "busy": 1,
+    "events": 0,
+    "steps": 250,
+    "step_p99_s": 0.02,
+    "running": 3,
+    "waiting": 1,
+    "first_schedules": 60,
+    "finished": 55,
+    "aborted": 2,
+    "cached_tokens": 640,
+    "prefill_tokens": 4000,
+    "recomputed_tokens": 500,
+    "generated_tokens": 9000,
+    "preempted_tokens": 600,
+    "preemptions_kv_exhausted": 3,
+    "preemptions_cache_reset": 0,
+    "preemptions_other": 0,
+    "scan_time_s": 999.9,
+    "pool0_blocks": 100,
+    "pool0_live": 10.5,
+    "pool0_slack": 1.5,
+    "pool0_lookahead": 0.25,
+    "pool0_held": 8,
+    "pool0_evictable": 60,
+    "pool0_clean": 20,
+    "pool0_reserved": 5,
+    "pool0_free_now": 80,
+    "pool0_evictable_now": 60,
+    "pool0_evictions": 40,
+    "pool0_resurrections": 12,
+    "pool0_drift": 0,
+}
+CAPABILITIES = {
+    "steps": True,
+    "requests": True,
+    "preemption": True,
+    "prefill": True,
+    "blocks": True,
+}
+WORKER: dict[str, float] = {
+    "time_s": 999.0,
+    "requests_gpu": 6,
+    "requests_cpu": 1,
+    "requests_disk": 1,
+    "loads_cpu": 1,
+    "loads_disk": 2,
+    "load_s_cpu": 0.002,
+    "load_s_disk": 0.5,
+    "load_cpu_le_0.0025": 1,
+    "load_disk_le_0.25": 1,
+    "load_disk_le_0.5": 1,
+}
+
+
+def write_engine(
+    folder: Path,
+    header: dict[str, Any] | None = None,
+    capabilities: dict[str, bool] | None = None,
+    error: str | None = None,
+    **step: float,
+) -> RecordWriter:
+    """Write an EngineCore's record; the caller closes it."""
+    head = {**HEADER, **(header or {})}
+    name = f"{head['engine']}.dp{head['dp_rank']}.engine0"
+    writer = RecordWriter(folder, name, head, FIELDS)
+    writer.write_state({"capabilities": capabilities or CAPABILITIES, "error": error})
+    values = {**STEP, **step}
+    writer.write_step([values[field] for field in FIELDS])
+    return writer
+
+
+def write_worker(folder: Path, rank: int = 0, **values: float) -> RecordWriter:
+    """Write a worker's record for engine a; the caller closes it."""
+    header = {**HEADER, "role": "worker", "rank": rank}
+    writer = RecordWriter(folder, f"a.dp0.worker{rank}", header, WORKER_FIELDS)
+    resident = {"ad0": "gpu", "ad1": "cpu"}
+    writer.write_state({"capabilities": {"lora": True}, "error": None, "resident": resident})
+    numbers = {**WORKER, **values}
+    writer.write_step([numbers.get(field, 0) for field in WORKER_FIELDS])
+    return writer
