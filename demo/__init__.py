@@ -1,0 +1,1 @@
+"""``make demo``: two real vLLM engines under pressure, seen live."""

@@ -1,0 +1,136 @@
+"""What every test may ask for, and the rule that CI skips nothing in silence."""
+
+import os
+import shutil
+import socket
+import subprocess
+from collections.abc import Callable, Generator
+from pathlib import Path
+
+import pytest
+
+from vramscope.demo.adapters import make_adapters
+from vramscope.demo.tiny_model import make_tiny_model
+
+TESTS = Path(__file__).parent
+UNPACKED = TESTS.parent / ".deps" / "bin"
+"""Where `make deps` puts programs."""
+ALLOWED_SKIPS = ("needs a GPU",)
+"""How the reason of a skip begins that CI accepts; any other is a missing dependency."""
+
+Golden = Callable[[str, str], None]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-golden", action="store_true", help="rewrite tests/golden from what tests produce"
+    )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    fail_a_skip_in_ci(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    fail_a_skip_in_ci(report)
+    return report
+
+
+def fail_a_skip_in_ci(report: pytest.TestReport | pytest.CollectReport) -> None:
+    """Turn a skip into a failure when ``CI`` is set and its reason is not an allowed one."""
+    if not report.skipped or hasattr(report, "wasxfail") or not os.environ.get("CI"):
+        return
+    assert isinstance(report.longrepr, tuple)  # a skip's place and reason
+    path, line, said = report.longrepr
+    reason = said.removeprefix("Skipped: ")
+    if not reason.startswith(ALLOWED_SKIPS):
+        report.outcome = "failed"
+        report.longrepr = f"{path}:{line}: CI skips nothing but {ALLOWED_SKIPS}: {reason}"
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Golden:
+    """Compares text with a file of tests/golden; promtool checks those that end in .prom."""
+
+    def check(name: str, text: str) -> None:
+        file = TESTS / "golden" / name
+        if request.config.getoption("--update-golden"):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+        assert file.is_file(), f"no {file}: make it with pytest --update-golden and review it"
+        assert text == file.read_text(), f"differs from {file}: pytest --update-golden, then review"
+        if file.suffix == ".prom":
+            lint(text)
+
+    return check
+
+
+def lint(page: str) -> None:
+    """Fail when promtool finds fault with a metrics page."""
+    promtool = find("promtool")
+    if promtool is None:
+        assert not os.environ.get("CI"), "CI has no promtool: run make deps"
+        return
+    done = subprocess.run(
+        [promtool, "check", "metrics"], input=page, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.fixture(scope="session")
+def promtool() -> str:
+    """The path of promtool."""
+    return need("promtool")
+
+
+@pytest.fixture(scope="session")
+def prometheus() -> str:
+    """The path of prometheus."""
+    return need("prometheus")
+
+
+def find(program: str) -> str | None:
+    """Return the path of a program that make deps unpacked or PATH has."""
+    return shutil.which(program, path=os.pathsep.join([str(UNPACKED), os.environ.get("PATH", "")]))
+
+
+def need(program: str) -> str:
+    """Return the path of a program; skip the test where there is none."""
+    path = find(program)
+    if path is None:
+        pytest.skip(f"no {program} here: run make deps")
+    return path
+
+
+@pytest.fixture(scope="session")
+def free_port() -> Callable[[], int]:
+    """Returns loopback ports that nothing listens on, none of them twice."""
+    given: set[int] = set()
+
+    def choose() -> int:
+        while True:
+            with socket.socket() as probe:
+                probe.bind(("127.0.0.1", 0))
+                port: int = probe.getsockname()[1]
+            if port not in given:
+                given.add(port)
+                return port
+
+    return choose
+
+
+@pytest.fixture(scope="session")
+def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random Llama that vLLM serves with no download."""
+    return make_tiny_model(tmp_path_factory.mktemp("tiny") / "tiny")
+
+
+@pytest.fixture(scope="session")
+def tiny_adapters(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Three LoRA adapters for it: ad0, ad1, ad2."""
+    return make_adapters(tmp_path_factory.mktemp("adapters"), 3)
