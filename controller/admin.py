@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from vramscope.controller.engines import Engines
 from vramscope.controller.fleet import Fleet, Member
 from vramscope.controller.ledger import Ledger
+from vramscope.controller.metrics import CatalogOnly
 from vramscope.controller.router import Router
 from vramscope.exporters.exposition.pages import METRICS_CONTENT_TYPE, pages
 
@@ -57,9 +58,8 @@ class Admin:
         self._draining = True
 
     async def _metrics(self) -> web.Response:
-        return web.Response(
-            body=generate_latest(self._registry), headers={"Content-Type": METRICS_CONTENT_TYPE}
-        )
+        page = generate_latest(CatalogOnly(self._registry))
+        return web.Response(body=page, headers={"Content-Type": METRICS_CONTENT_TYPE})
 
     async def _healthz(self) -> web.Response:
         return web.Response(text="ok\n")

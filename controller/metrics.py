@@ -20,7 +20,7 @@ from vramscope.exporters.catalog import controller as catalog
 from vramscope.exporters.catalog.exporter import BUILD_INFO, SOURCE_AGE, SOURCE_UP
 from vramscope.exporters.exposition.families import Families, counter, histogram
 
-__all__ = ["NO_MODEL", "OUTCOMES", "WARMTHS", "ControllerMetrics", "LiveState"]
+__all__ = ["NO_MODEL", "OUTCOMES", "WARMTHS", "CatalogOnly", "ControllerMetrics", "LiveState"]
 
 NO_MODEL = "_none"
 """Label of requests that name no served model. No served name begins with an underscore."""
@@ -122,3 +122,20 @@ class LiveState(Collector):
         families.add(SOURCE_AGE, self._sense.age_s(), RECORDS)
         families.add(BUILD_INFO, 1.0, version("vramscope"))
         yield from families.collect()
+
+
+class CatalogOnly(Collector):
+    """What a registry collects, less the library's ``_created`` series.
+
+    In the text format those are gauges of their own, which the catalog doesn't know; a
+    scraper sees a restart in the counter itself.
+    """
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+
+    def collect(self) -> Iterator[Family]:
+        """Yield the families of the catalog."""
+        for family in self._registry.collect():
+            family.samples = [one for one in family.samples if not one.name.endswith("_created")]
+            yield family
