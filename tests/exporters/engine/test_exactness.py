@@ -88,3 +88,22 @@ def test_engine_serves_on_when_the_record_cannot_be_written(
     blocked.write_text("in the way of the folder")
     bare = run(tiny_model, tiny_adapters["ad0"].parent, blocked, EXACT_CHECK="0")
     assert bare["tokens"] == probed["tokens"]
+
+
+def test_bug_of_the_probe_switches_it_off_and_the_answers_stay_the_same(
+    probed: dict[str, Any], tiny_model: Path, tiny_adapters: dict[str, Path], tmp_path: Path
+) -> None:
+    settings = {"EXACT_CHECK": "0", "EXACT_BREAK": "scan"}
+    broken = run(tiny_model, tiny_adapters["ad0"].parent, tmp_path, **settings)
+    assert broken["tokens"] == probed["tokens"]
+    error = "update_from_output: ZeroDivisionError: a bug of the probe"
+    assert broken["state"]["error"] == error
+    assert not any(broken["state"]["capabilities"].values())
+
+
+def test_record_is_exact_when_attached_by_the_schedulers_constructor(
+    probed: dict[str, Any], tiny_model: Path, tiny_adapters: dict[str, Path], tmp_path: Path
+) -> None:
+    again = run(tiny_model, tiny_adapters["ad0"].parent, tmp_path, EXACT_ATTACH="init")
+    assert again["mismatches"] == []
+    assert again["seen"] == probed["seen"]

@@ -10,6 +10,7 @@ import os
 import random
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,31 +33,35 @@ FLAGS = {
 
 
 def main(model: str, adapters: str) -> dict[str, Any]:
-    from vllm import LLM, SamplingParams
-    from vllm.lora.request import LoRARequest
+    from vllm import LLM
 
+    if os.environ.get("EXACT_ATTACH") == "init":
+        attach_by_init()
     engine = LLM(model, **FLAGS).llm_engine
-    scheduler = engine.engine_core.engine_core.scheduler
+    core = engine.engine_core.engine_core
+    if os.environ.get("EXACT_BREAK") == "scan":
+        break_scan(core.scheduler._vramscope_probe)
     probed = "0" not in (os.environ.get("VRAMSCOPE_PROBE"), os.environ.get("EXACT_CHECK"))
-    check = Check(scheduler, engine.engine_core.engine_core) if probed else None
+    check = Check(core.scheduler, core) if probed else None
+    result = drive(engine, adapters, check.after_step if check else lambda: None)
+    if probed or "EXACT_BREAK" in os.environ:
+        result["state"] = open_record("engine0").state()
+    if check is not None:
+        check.finish(result["sent"], result["aborted"], sum(map(len, result["tokens"].values())))
+        result |= {"mismatches": check.mismatches[:20], "seen": dict(check.seen)}
+    return result
+
+
+def drive(engine: Any, adapters: str, after_step: Callable[[], None]) -> dict[str, Any]:
+    """Send requests and step until all are answered; the same in each run."""
     draw = random.Random(7)  # noqa: S311  # the same load in each run is the point
-    prefixes = [[draw.randrange(3, 250) for _ in range(96)] for _ in range(3)]
-    loras = [LoRARequest(f"ad{k}", k + 1, f"{adapters}/ad{k}") for k in range(3)]
+    requests = Requests(draw, adapters)
     tokens: dict[str, list[int]] = {}
     live: set[str] = set()
-    sent = step = aborted = 0
-    while sent < REQUESTS or engine.has_unfinished_requests():
-        for _ in range(draw.choice((0, 0, 1, 1, 4)) if sent < REQUESTS else 0):
-            prompt = draw.choice(prefixes)[: draw.choice((0, 33, 64, 96))]
-            prompt = prompt + [draw.randrange(3, 250) for _ in range(draw.randrange(1, 90))]
-            params = SamplingParams(
-                max_tokens=draw.choice((1, 20, 60, 150)), temperature=0, ignore_eos=True
-            )
-            lora = draw.choice((None, None, *loras))
-            name = f"cmpl-r{sent}-0"
-            engine.add_request(name, {"prompt_token_ids": prompt}, params, lora_request=lora)
-            live.add(name)
-            sent += 1
+    step = aborted = 0
+    while requests.sent < REQUESTS or engine.has_unfinished_requests():
+        for _ in range(draw.choice((0, 0, 1, 1, 4)) if requests.sent < REQUESTS else 0):
+            live.add(requests.send(engine))
         if live and draw.random() < 0.02:
             victim = draw.choice(sorted(live))
             engine.abort_request([victim])
@@ -69,27 +74,70 @@ def main(model: str, adapters: str) -> dict[str, Any]:
             if output.finished:
                 live.discard(output.request_id)
         step += 1
-        if check is not None:
-            check.after_step()
-    result: dict[str, Any] = {"tokens": tokens, "sent": sent, "aborted": aborted, "steps": step}
-    if check is not None:
-        check.finish(sent, aborted, sum(map(len, tokens.values())))
-        result |= {"mismatches": check.mismatches[:20], "seen": dict(check.seen)}
-    return result
+        after_step()
+    return {"tokens": tokens, "sent": requests.sent, "aborted": aborted, "steps": step}
+
+
+class Requests:
+    """Draws prompts with shared beginnings, long and short, with and without an adapter."""
+
+    def __init__(self, draw: random.Random, adapters: str) -> None:
+        from vllm.lora.request import LoRARequest
+
+        self.sent = 0
+        self._draw = draw
+        self._prefixes = [[draw.randrange(3, 250) for _ in range(96)] for _ in range(3)]
+        self._loras = [LoRARequest(f"ad{k}", k + 1, f"{adapters}/ad{k}") for k in range(3)]
+
+    def send(self, engine: Any) -> str:
+        """Send one; return its id."""
+        from vllm import SamplingParams
+
+        draw = self._draw
+        prompt = draw.choice(self._prefixes)[: draw.choice((0, 33, 64, 96))]
+        prompt = prompt + [draw.randrange(3, 250) for _ in range(draw.randrange(1, 90))]
+        length = draw.choice((1, 20, 60, 150))
+        params = SamplingParams(max_tokens=length, temperature=0, ignore_eos=True)
+        lora = draw.choice((None, None, *self._loras))
+        name = f"cmpl-r{self.sent}-0"
+        engine.add_request(name, {"prompt_token_ids": prompt}, params, lora_request=lora)
+        self.sent += 1
+        return name
+
+
+def attach_by_init() -> None:
+    """Attach as where a release offers no choice of scheduler class."""
+    from vllm.config import SchedulerConfig
+
+    from vramscope.exporters.engine.probe import attach
+
+    setattr(SchedulerConfig, attach._MARK, True)  # so that the plugin leaves it alone
+    attach._wrap_scheduler_init()
+
+
+def break_scan(probe: Any) -> None:
+    """Have a bug of the probe's own show in the middle of the run."""
+
+    def broken(now: float) -> None:
+        raise ZeroDivisionError("a bug of the probe")
+
+    probe._scan = broken
+
+
+def open_record(role: str) -> Any:
+    """Open a record. Never closed: that would drop its writer's lock, which is this process's."""
+    from vramscope.exporters.engine.reader import RecordReader
+
+    (path,) = Path(os.environ["VRAMSCOPE_RUN_DIR"]).glob(f"*.{role}.*")
+    return RecordReader(str(path))
 
 
 class Check:
     """Counts independently, and compares."""
 
     def __init__(self, scheduler: Any, core: Any) -> None:
-        from vramscope.exporters.engine.reader import RecordReader
-
-        folder = Path(os.environ["VRAMSCOPE_RUN_DIR"])
-        (engine_record,) = folder.glob("*.engine0.*")
-        (worker_record,) = folder.glob("*.worker0.*")
-        # Never closed: that would drop the writer's lock, which is this process's too.
-        self.record = RecordReader(str(engine_record))
-        self.worker = RecordReader(str(worker_record))
+        self.record = open_record("engine0")
+        self.worker = open_record("worker0")
         self.scheduler = scheduler
         self.mismatches: list[str] = []
         self.seen: Counter[str] = Counter()
