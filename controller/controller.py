@@ -21,6 +21,7 @@ from vramscope.controller.engines import Engines, Timing
 from vramscope.controller.errors import ConfigError
 from vramscope.controller.fleet import Fleet
 from vramscope.controller.front_door import FrontDoor
+from vramscope.controller.http_log import HttpLog
 from vramscope.controller.ledger import Ledger
 from vramscope.controller.metrics import ControllerMetrics, LiveState
 from vramscope.controller.policy import POLICIES
@@ -230,7 +231,13 @@ def _log_dir(config: ServeConfig) -> Path:
 
 
 def _runner(app: web.Application) -> web.AppRunner:
-    return web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=FLUSH_S)
+    return web.AppRunner(
+        app,
+        handler_cancellation=True,
+        access_log=None,
+        logger=HttpLog(logging.getLogger("vramscope.http")),
+        shutdown_timeout=FLUSH_S,
+    )
 
 
 async def _open(runner: web.AppRunner, bound: socket.socket) -> None:

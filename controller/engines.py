@@ -32,6 +32,7 @@ class Timing:
         health_timeout_s: for one health check's answer.
         unhealthy_after: failed checks in a row that take a ready engine out.
         stop_grace_s: from SIGTERM to SIGKILL; vLLM needs a second or two.
+        orphan_grace_s: the same for what a dead engine left behind, which serves nobody.
     """
 
     startup_timeout_s: float
@@ -41,6 +42,7 @@ class Timing:
     health_timeout_s: float = 5.0
     unhealthy_after: int = 3
     stop_grace_s: float = 15.0
+    orphan_grace_s: float = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,7 @@ class Engines:
         """
         for one in self._running.values():
             one.member.ready = False
-        stops = [self._stop(one) for one in self._running.values()]
+        stops = [self._stop(one, self._timing.stop_grace_s) for one in self._running.values()]
         return [complaint for complaint in await asyncio.gather(*stops) if complaint]
 
     def _spawn(self, config: EngineConfig) -> Running:
@@ -184,7 +186,7 @@ class Engines:
         one.member.ready = False
         log.error("engine %s: died: %s", name, _post_mortem(one))
         # The API server may leave its EngineCore and workers behind, with all their memory.
-        if complaint := await self._stop(one):
+        if complaint := await self._stop(one, self._timing.orphan_grace_s):
             log.error("%s", complaint)
 
     async def _exits_within(self, one: Running, timeout_s: float) -> bool:
@@ -201,15 +203,11 @@ class Engines:
         except (aiohttp.ClientError, TimeoutError):
             return False
 
-    async def _stop(self, one: Running) -> str | None:
+    async def _stop(self, one: Running, grace_s: float) -> str | None:
         name = one.member.name
         try:
-            if not await one.group.stop(self._timing.stop_grace_s):
-                log.warning(
-                    "engine %s: still there %.0f s after SIGTERM: killed",
-                    name,
-                    self._timing.stop_grace_s,
-                )
+            if not await one.group.stop(grace_s):
+                log.warning("engine %s: still there %.0f s after SIGTERM: killed", name, grace_s)
         except ProcessLeftError as error:
             return f"engine {name}: {error}"
         return None

@@ -147,9 +147,14 @@ class FrontDoor:
         name = request_id(http.headers.get(REQUEST_ID))
         if self._draining:
             return _no_engine(name, "shutting down", close=True)
-        body = await http.read()
         try:
+            body = await http.read()
             fields = parse(body)
+        except web.RequestPayloadError:
+            message = "the body does not arrive as its headers say: want it whole and well packed"
+            response = error_response(400, message, headers={REQUEST_ID: name})
+            response.force_close()
+            return Relayed(response, "client_error")
         except BadRequestError as error:
             response = error_response(400, str(error), headers={REQUEST_ID: name})
             return Relayed(response, "client_error")

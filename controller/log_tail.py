@@ -16,6 +16,8 @@ ERROR = re.compile(
 )
 # What parents say of their children: the reason stands in the child's own lines, above.
 ECHO = re.compile(r"See root cause above|Engine core initialization failed|leaked \w+ objects")
+# pydantic says what is wrong on the line below.
+REASON_BELOW = re.compile(r"\d+ validation errors? for ")
 
 
 def telling_line(log_path: Path) -> str:
@@ -31,9 +33,14 @@ def telling_line(log_path: Path) -> str:
     except OSError:
         return ""
     lines = [stripped for line in text.splitlines() if (stripped := _strip(line))]
-    errors = [line for line in lines if ERROR.match(line)]
-    causes = [line for line in errors if not ECHO.search(line)]
-    return next(iter((causes or errors or lines)[-1:]), "")[:LINE_CHARACTERS]
+    errors = [number for number, line in enumerate(lines) if ERROR.match(line)]
+    causes = [number for number in errors if not ECHO.search(lines[number])]
+    telling = (causes or errors or range(len(lines)))[-1:]
+    said = [
+        " ".join(lines[number : number + 1 + bool(REASON_BELOW.search(lines[number]))])
+        for number in telling
+    ]
+    return "".join(said)[:LINE_CHARACTERS]
 
 
 def _strip(line: str) -> str:

@@ -1,5 +1,6 @@
 """Passes one request to one engine and its answer back, as it comes."""
 
+import io
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -47,7 +48,7 @@ def client_session() -> aiohttp.ClientSession:
         # No total: an answer takes what it takes. The client's abort is what ends it early.
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT_S),
         auto_decompress=False,
-        skip_auto_headers=("Accept", "Accept-Encoding", "User-Agent"),
+        skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
     )
 
 
@@ -80,9 +81,10 @@ async def relay(
     """
     target = URL(f"{url}{http.rel_url.raw_path_qs}", encoded=True)
     headers = to_engine(http.headers, request_id)
+    # As a file it is written in pieces: a large one does not hold up the other streams.
     try:
         async with session.post(
-            target, data=body, headers=headers, allow_redirects=False
+            target, data=io.BytesIO(body), headers=headers, allow_redirects=False
         ) as answer:
             if answer.content_type == "text/event-stream":
                 return await _pass_stream(http, answer, request_id, first_byte)

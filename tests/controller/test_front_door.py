@@ -1,6 +1,8 @@
 """The listener: what reaches an engine, what comes back, what is counted."""
 
 import asyncio
+import gzip
+import io
 import json
 from typing import Any
 
@@ -249,6 +251,15 @@ async def test_the_body_reaches_the_engine_byte_for_byte(open_house: OpenHouse) 
     assert house.engines["a"].seen[0].headers["Content-Length"] == str(len(body))
 
 
+async def test_a_large_body_reaches_the_engine_whole(open_house: OpenHouse) -> None:
+    house = await open_house(max_request_bytes=1 << 24)
+    body = {**ASK, "prompt": "x" * 5_000_000}
+    data = io.BytesIO(json.dumps(body).encode())
+    async with house.session.post(f"{house.url}/v1/completions", data=data) as answer:
+        assert answer.status == 200
+    assert house.engines["a"].seen[0].body == body
+
+
 async def test_models_and_adapters_are_listed_with_their_parents(open_house: OpenHouse) -> None:
     house = await open_house("ab", adapters={"french": "org/french"})
     async with house.session.get(f"{house.url}/v1/models") as answer:
@@ -331,17 +342,44 @@ async def test_an_http_1_0_client_gets_its_stream_unchunked(open_house: OpenHous
     assert answer.endswith(b"\r\n\r\ndata: 0\n\ndata: 1\n\ndata: 2\n\ndata: [DONE]\n\n")
 
 
-async def test_a_client_that_speaks_no_http_disturbs_nobody(open_house: OpenHouse) -> None:
+HEAD = b"POST /v1/completions HTTP/1.1\r\nHost: x\r\n"
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"\x16\x03\x01 secret\r\n\r\n",
+        HEAD + b"Content-Encoding: gzip\r\nContent-Length: 6\r\n\r\nsecret",
+        HEAD + b"Transfer-Encoding: chunked\r\n\r\nsecret\r\n",
+        HEAD + b"Content-Length: 6\r\nContent-Length: 7\r\n\r\nsecret",
+    ],
+)
+async def test_malformed_http_is_400_disturbs_nobody_and_is_not_quoted_in_the_log(
+    open_house: OpenHouse, sent: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
     house = await open_house()
     port = int(house.url.rpartition(":")[2])
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(b"\x16\x03\x01 hello\r\n\r\n")
+    writer.write(sent)
     async with asyncio.timeout(10):
-        assert b"400" in await reader.readline()
+        assert b" 400 " in await reader.readline()
+        await reader.read()  # the connection is closed
     writer.close()
     await writer.wait_closed()
+    assert caplog.text == ""
     async with house.post(ASK) as answer:
         assert answer.status == 200
+
+
+async def test_a_packed_body_counts_at_its_full_size(open_house: OpenHouse) -> None:
+    house = await open_house()
+    packed = gzip.compress(json.dumps({**ASK, "prompt": "x" * 10_000_000}).encode())
+    headers = {"Content-Encoding": "gzip"}
+    url = f"{house.url}/v1/completions"
+    async with house.session.post(url, data=packed, headers=headers) as answer:
+        assert answer.status == 413
+    assert house.engines["a"].seen == []
 
 
 async def test_the_engine_is_asked_for_no_packed_answer_the_client_did_not_ask_for(

@@ -126,6 +126,16 @@ INFO 01-31 12:00:00 [api_server.py:10] starting
             "usage: x\napi_server.py: error: unrecognized arguments: --foo\n",
             "api_server.py: error: unrecognized arguments: --foo",
         ),
+        (
+            (
+                "pydantic.ValidationError: 1 validation error for ModelConfig\n"
+                "  Value error, no such repository\n    For further information\n"
+            ),
+            (
+                "pydantic.ValidationError: 1 validation error for ModelConfig Value error, "
+                "no such repository"
+            ),
+        ),
         ("/bin/python: No module named vllm\n", "/bin/python: No module named vllm"),
         ("one\ntwo\n", "two"),
         ("x" * 1000, "x" * 300),
