@@ -214,5 +214,8 @@ class Engines:
 
 
 def _post_mortem(one: Running) -> str:
+    code = one.group.exited.result()
     line = telling_line(one.log_path) or "it wrote nothing"
-    return f"{exit_text(one.group.exited.result())}: {line} (log {one.log_path})"
+    # Whom a signal ended had no time to say why: its last line is where it was, not the cause.
+    joint = ": " if code >= 0 else ", last in its log: "
+    return f"{exit_text(code)}{joint}{line} (log {one.log_path})"

@@ -226,7 +226,7 @@ async def test_a_dead_engine_is_left_out_and_the_last_ones_death_ends_the_run(
         front, admin = await one.until_ready()
         engines = await engines_of(session, admin)
         os.kill(engines["a"]["pid"], signal.SIGKILL)
-        await until(lambda: "engine a: died: killed by SIGKILL: " in caplog.text)
+        await until(lambda: "engine a: died: killed by SIGKILL, last in its log: " in caplog.text)
         async with session.post(f"{front}/v1/completions", json=ASK) as answer:
             assert answer.status == 503
         async with session.post(
