@@ -12,9 +12,8 @@ import aiohttp
 
 from vramscope.demo.requests import Ask
 
-__all__ = ["Outcome", "Report", "run_load"]
+__all__ = ["ABORTED", "COMPLETED", "CUT", "FAILED", "REFUSED", "Report", "run_load"]
 
-Outcome = str
 COMPLETED = "completed"
 ABORTED = "aborted by the client"
 CUT = "cut at the end"
@@ -38,7 +37,7 @@ class Report:
         errors: requests by what went wrong, in the endpoint's or the client's words.
     """
 
-    outcomes: Counter[Outcome] = field(default_factory=Counter)
+    outcomes: Counter[str] = field(default_factory=Counter)
     prompt_tokens: int = 0
     completion_tokens: int = 0
     ttft_s: list[float] = field(default_factory=list)
@@ -48,7 +47,7 @@ class Report:
 class BadAnswerError(Exception):
     """The endpoint answered with an error, or with something that is no answer."""
 
-    def __init__(self, outcome: Outcome, message: str) -> None:
+    def __init__(self, outcome: str, message: str) -> None:
         super().__init__(message)
         self.outcome = outcome
 

@@ -16,8 +16,12 @@ __all__ = ["Program", "ProgramError", "adopt_orphans", "descendants", "end_desce
 
 PR_SET_CHILD_SUBREAPER = 36
 POLL_S = 0.1
-STOP_PATIENCE_S = ((signal.SIGINT, 30.0), (signal.SIGTERM, 10.0), (signal.SIGKILL, 10.0))
-"""What asks a program to stop, and how long it may then take."""
+Patience = Sequence[tuple[signal.Signals, float]]
+STOP_PATIENCE: Patience = (
+    (signal.SIGINT, 30.0),
+    (signal.SIGTERM, 10.0),
+    (signal.SIGKILL, 10.0),
+)
 GONE_WITHIN_S = 5.0
 
 
@@ -75,13 +79,16 @@ class Program:
             await asyncio.sleep(POLL_S)
         return self._end(code)
 
-    async def stop(self) -> None:
+    async def stop(self, patience: Patience = STOP_PATIENCE) -> None:
         """Ask it to stop as Ctrl-C would, then insist.
+
+        Args:
+            patience: signals to send, and the seconds each gets to work.
 
         Raises:
             ProgramError: it had to be killed, or outlived even that.
         """
-        for number, patience_s in STOP_PATIENCE_S:
+        for number, patience_s in patience:
             if self._process.poll() is None:
                 self._process.send_signal(number)
             with contextlib.suppress(TimeoutError):

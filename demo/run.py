@@ -131,7 +131,7 @@ async def boot_and_show(
     for line in summary(history, report, time.monotonic() - began_s):
         say(line)
     say(await fetch_picks(addresses.admin))
-    problems = [*ended, *shortcomings(history, ENGINES)]
+    problems = [*ended, *shortcomings(history, report, ENGINES)]
     for problem in problems:
         say(f"demo: {problem}")
     return EXIT_FAILED if problems else 0

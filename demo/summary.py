@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from statistics import fmean, median, quantiles
 
 from vramscope.demo.live_table import percent, ratio
-from vramscope.demo.load import Report
+from vramscope.demo.load import FAILED, REFUSED, Report
 from vramscope.demo.signals import EngineView
 from vramscope.demo.watch import History
 
@@ -34,7 +34,10 @@ def summary(history: History, report: Report, seconds: float) -> list[str]:
     for label, cell in ROWS:
         cells = "".join(f"{cell(history.views[engine]):>{COLUMN_WIDTH}}" for engine in engines)
         lines.append(f"  {label:<{LABEL_WIDTH - 2}}{cells}")
-    return [*lines, "", *clients(report, seconds)]
+    lines += ["", *clients(report, seconds)]
+    if history.misses:
+        lines.append(f"readings that the exporter did not answer: {history.misses}")
+    return lines
 
 
 def clients(report: Report, seconds: float) -> list[str]:
@@ -52,12 +55,16 @@ def clients(report: Report, seconds: float) -> list[str]:
     return lines
 
 
-def shortcomings(history: History, engines: Sequence[str]) -> list[str]:
+def shortcomings(history: History, report: Report, engines: Sequence[str]) -> list[str]:
     """Return what the demo was to show and did not, one line each; nothing when all is well."""
     last = {engine: views[-1] for engine, views in history.views.items()}
     lines = [
-        f"engine {engine}: the exporter never saw it" for engine in engines if engine not in last
+        f"engine {engine}: not there at the end: see its log"
+        for engine in engines
+        if engine not in history.present
     ]
+    if failed := report.outcomes[FAILED] + report.outcomes[REFUSED]:
+        lines.append(f"{failed} requests failed or were refused: want none")
     if not sum(view.preemptions for view in last.values()):
         lines.append("no preemption happened: want KV pressure")
     if not sum(view.lora_loads["disk"] for view in last.values()):

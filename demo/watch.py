@@ -25,14 +25,17 @@ class History:
 
     Attributes:
         views: by engine.
+        present: engines of the latest reading.
         misses: reads of the exporter that failed.
     """
 
     views: dict[str, list[EngineView]] = field(default_factory=dict)
+    present: tuple[str, ...] = ()
     misses: int = 0
 
     def add(self, engines: Sequence[EngineView]) -> None:
         """Append one reading."""
+        self.present = tuple(engine.engine for engine in engines)
         for engine in engines:
             self.views.setdefault(engine.engine, []).append(engine)
 
@@ -59,7 +62,7 @@ async def watch(
                 engines = []
             history.add(engines)
             now_s = clock()
-            if now_s - shown_s >= SHOW_PERIOD_S and engines:
+            if now_s - began_s >= (shown + 1) * SHOW_PERIOD_S and engines:
                 if shown % HEADER_EVERY == 0:
                     say(header())
                 for engine in engines:
