@@ -11,7 +11,7 @@ from vramscope.demo.processes import Program, ProgramError
 
 PROGRAMS = Path(__file__).parent / "programs"
 READY = r"^ready (\S+)$"
-SHORT_PATIENCE = ((signal.SIGINT, 0.2), (signal.SIGTERM, 0.5), (signal.SIGKILL, 10.0))
+SHORT_PATIENCE = ((signal.SIGINT, 0.2), (signal.SIGTERM, 2.0), (signal.SIGKILL, 10.0))
 
 
 def program(tmp_path: Path, code: str) -> Program:
