@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help venv deps test lint format demo lock clean distclean
+.PHONY: help venv deps test lint format docs demo lock clean distclean
 
 PYTHON ?= $(firstword $(shell command -v python3.11) $(shell command -v python3) python3.11)
 PYTEST_ARGS ?=
@@ -38,6 +38,10 @@ lint: venv ## ruff and mypy
 format: venv ## let ruff format and fix what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: venv ## write the generated pages of docs/ from the code
+	$(BIN)/python -m vramscope.exporters.catalog.docs > docs/metrics.md
+	$(BIN)/python -m vramscope.controller.config_docs > docs/configuration.md
 
 demo: venv ## two real vLLM engines, mixed LoRA load, live signals for DEMO_SECONDS (default 60)
 	@DEMO_SECONDS=$(DEMO_SECONDS) $(BIN)/python -m vramscope.demo
