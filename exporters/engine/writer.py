@@ -7,6 +7,7 @@ import os
 import re
 import struct
 from collections.abc import Mapping, Sequence
+from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,8 @@ class RecordWriter:
     """One process's record. Not thread-safe: the engine's loop is its only caller.
 
     The file is written whole under a name readers ignore, locked, then renamed: a reader never
-    meets half a record. It is removed on ``close``; after a kill its lock is gone, which is how
-    readers know, and the next process of the same ``name`` removes it.
+    meets half a record. It is removed on ``close`` and when the process ends; after a kill its
+    lock is gone, which is how readers know, and the next writer in the folder removes it.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class RecordWriter:
         self.path = folder / f"{stem}{record.SUFFIX}"
         folder_fd = rundir.open_folder(folder)
         try:
-            _remove_dead(folder_fd, _safe(name))
+            _remove_dead(folder_fd)
             self._fd = self._create(folder_fd, f".{stem}.new", group)
             os.pwrite(self._fd, record.encode_preamble(self.layout), 0)
             os.pwrite(self._fd, record.encode_cell(1, text), self.layout.header.offset)
@@ -56,6 +57,10 @@ class RecordWriter:
             os.rename(f".{stem}.new", self.path.name, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
         finally:
             os.close(folder_fd)
+        # Not atexit: vLLM's processes are multiprocessing's, which end without it.
+        self._at_exit = Finalize(
+            None, self.path.unlink, kwargs={"missing_ok": True}, exitpriority=0
+        )
 
     def _create(self, folder_fd: int, name: str, group: str | None) -> int:
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -136,7 +141,7 @@ class RecordWriter:
 
     def close(self) -> None:
         """Remove the file and let go of the lock."""
-        self.path.unlink(missing_ok=True)
+        self._at_exit()
         os.close(self._fd)
 
 
@@ -145,14 +150,11 @@ def _safe(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]", "-", name).lstrip(".") or "engine"
 
 
-def _remove_dead(folder_fd: int, name: str) -> None:
-    """Remove records of earlier processes of this name, which a kill left behind."""
-    pattern = re.compile(rf"\.?{re.escape(name)}\.\d+({re.escape(record.SUFFIX)}|\.new)")
+def _remove_dead(folder_fd: int) -> None:
+    """Remove records whose process was killed: nobody else would."""
     for entry in os.listdir(folder_fd):
-        if not pattern.fullmatch(entry):
-            continue
-        if f".{os.getpid()}." in entry:
-            continue  # this process's own: to close it would drop its lock
+        if not entry.endswith(record.SUFFIX) or f".{os.getpid()}." in entry:
+            continue  # not a record; or this process's own, and closing it would drop its lock
         try:
             fd = os.open(entry, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder_fd)
         except OSError:

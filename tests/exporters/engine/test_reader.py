@@ -166,14 +166,16 @@ def test_life_and_death_show_in_the_lock(tmp_path: Path) -> None:
     finally:
         child.kill()
         child.communicate()
-    successor = RecordWriter(tmp_path, "a.dp0.engine0", {}, FIELDS)
+    successor = RecordWriter(tmp_path, "b.dp0.engine0", {}, FIELDS)
     assert [entry.name for entry in tmp_path.iterdir()] == [successor.path.name]
     successor.close()
 
 
-def test_live_record_of_the_same_name_is_left_alone(writer: RecordWriter, tmp_path: Path) -> None:
+def test_process_that_ends_takes_its_record_and_no_live_one_with_it(
+    writer: RecordWriter, tmp_path: Path
+) -> None:
     child = subprocess.run(
         [sys.executable, "-c", CHILD, str(tmp_path)], input="", capture_output=True, text=True
     )
     assert child.returncode == 0, child.stderr
-    assert writer.path.exists()
+    assert list(tmp_path.iterdir()) == [writer.path]
