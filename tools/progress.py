@@ -57,7 +57,7 @@ class Steps:
 
         self._out.write(f"{line} ")
         self._out.flush()
-        failure = SetupError(f"{title}: nothing to run")
+        failure = SetupError("nothing to run")
         for commands in attempts:
             try:
                 for command in commands:
@@ -68,7 +68,7 @@ class Steps:
                 show(f"{time.monotonic() - started:.0f} s\n")
                 return
         show("failed\n")
-        raise failure
+        raise SetupError(f"{title}: {failure}")
 
 
 def run_logged(command: Sequence[str], log: Path, tick: Callable[[], None] = lambda: None) -> None:
@@ -103,7 +103,7 @@ def run_logged(command: Sequence[str], log: Path, tick: Callable[[], None] = lam
     if code:
         said = log.read_bytes()[start:].decode(errors="replace")
         lines = "".join(f"    {line}\n" for line in telling_lines(said))
-        raise SetupError(f"exit code {code} of {' '.join(command[:5])} ...\n{lines}  log: {log}")
+        raise SetupError(f"exit code {code}\n{lines}  log: {log}")
 
 
 def wait(process: subprocess.Popen[bytes]) -> int | None:
