@@ -31,7 +31,7 @@ from vramscope.controller.router import Router
 from vramscope.controller.sense import Sense
 from vramscope.controller.stopping import StopRequests
 from vramscope.exporters.engine.host import HostRecords
-from vramscope.exporters.engine.rundir import run_dir
+from vramscope.exporters.engine.rundir import open_folder, remove_dead_records, run_dir
 
 __all__ = ["run"]
 
@@ -84,6 +84,7 @@ async def run(
                 code = await controller.serve(front_socket, admin_socket, say)
             finally:
                 complaints = await controller.stop_engines()
+                _tidy(records)
     return EXIT_FAILED if complaints else code
 
 
@@ -210,6 +211,18 @@ class Controller:
             await _cancel(drain)
         cut = self._front_door.active
         log.info("drained: %d requests finished, %d cut", max(in_flight - cut, 0), cut)
+
+
+def _tidy(records: Path) -> None:
+    """Remove the records that the engines, killed by vLLM itself as it stops, leave behind."""
+    try:
+        folder = open_folder(records)
+    except OSError:
+        return  # nothing was written there
+    try:
+        remove_dead_records(folder)
+    finally:
+        os.close(folder)
 
 
 def _log_dir(config: ServeConfig) -> Path:

@@ -6,7 +6,10 @@ import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-__all__ = ["open_folder", "run_dir"]
+from vramscope.exporters.engine import lock
+from vramscope.exporters.engine.record import SUFFIX
+
+__all__ = ["open_folder", "remove_dead_records", "run_dir"]
 
 VARIABLE = "VRAMSCOPE_RUN_DIR"
 FOLDER_MODE = 0o750
@@ -49,3 +52,26 @@ def open_folder(path: Path) -> int:
         os.close(fd)
         raise PermissionError(f"{path} is writable by everyone: want mode 0750")
     return fd
+
+
+def remove_dead_records(folder_fd: int) -> None:
+    """Remove the records whose process is gone and could not.
+
+    A killed process leaves its record, and vLLM kills its EngineCore at the end of most
+    shutdowns. Readers know such a record by its lock; this keeps them from piling up.
+
+    Args:
+        folder_fd: as ``open_folder`` returns it.
+    """
+    for entry in os.listdir(folder_fd):
+        if not entry.endswith(SUFFIX) or f".{os.getpid()}." in entry:
+            continue  # not a record; or this process's own, and closing it would drop its lock
+        try:
+            fd = os.open(entry, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder_fd)
+        except OSError:
+            continue  # gone meanwhile, or not ours to read: then not ours to remove
+        try:
+            if not lock.is_held(fd):
+                os.unlink(entry, dir_fd=folder_fd)
+        finally:
+            os.close(fd)

@@ -11,7 +11,7 @@ from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any
 
-from vramscope.exporters.engine import lock, record, rundir
+from vramscope.exporters.engine import record, rundir
 
 __all__ = ["RecordWriter"]
 
@@ -49,7 +49,7 @@ class RecordWriter:
         self.path = folder / f"{stem}{record.SUFFIX}"
         folder_fd = rundir.open_folder(folder)
         try:
-            _remove_dead(folder_fd)
+            rundir.remove_dead_records(folder_fd)
             self._fd = self._create(folder_fd, f".{stem}.new", group)
             os.pwrite(self._fd, record.encode_preamble(self.layout), 0)
             os.pwrite(self._fd, record.encode_cell(1, text), self.layout.header.offset)
@@ -148,19 +148,3 @@ class RecordWriter:
 def _safe(name: str) -> str:
     """Return a file name: what isn't a letter, digit, dot, dash or underscore becomes a dash."""
     return re.sub(r"[^A-Za-z0-9._-]", "-", name).lstrip(".") or "engine"
-
-
-def _remove_dead(folder_fd: int) -> None:
-    """Remove records whose process was killed: nobody else would."""
-    for entry in os.listdir(folder_fd):
-        if not entry.endswith(record.SUFFIX) or f".{os.getpid()}." in entry:
-            continue  # not a record; or this process's own, and closing it would drop its lock
-        try:
-            fd = os.open(entry, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder_fd)
-        except OSError:
-            continue  # gone meanwhile, or not ours to read: then not ours to remove
-        try:
-            if not lock.is_held(fd):
-                os.unlink(entry, dir_fd=folder_fd)
-        finally:
-            os.close(fd)

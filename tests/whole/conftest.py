@@ -221,6 +221,7 @@ def suite(
                 process.wait(90)
             if process is not None and process.stdout is not None:
                 process.stdout.close()
+    assert list(run_dir.iterdir()) == [], "records left behind"
     assert {pid for pid in family if is_running(pid)} == set(), "processes left behind"
 
 

@@ -102,6 +102,11 @@ class WorkerProbe:
         if counted:
             self._write()
 
+    def before_shutdown(self) -> None:
+        """Remove the record: the worker is ending."""
+        self.guard.stop()
+        self._writer.close()
+
     def _tier(self, adapter: int) -> Tier:
         models = self._manager._adapter_manager  # noqa: SLF001  # vLLM offers no other way
         if adapter in models._active_adapters:  # noqa: SLF001

@@ -102,6 +102,7 @@ def _watch_workers() -> None:
     guard = Guard(log.warning)
     hook(LRUCacheWorkerLoRAManager, "create_lora_manager", guard, after=_attach_worker)
     hook(WorkerWrapperBase, "execute_model", guard, before=_before_step)
+    hook(WorkerWrapperBase, "shutdown", guard, before=_before_shutdown)
 
 
 def _attach_worker(_: Any, manager: Any, model: Any, vllm_config: Any = None, *__: Any) -> None:
@@ -115,10 +116,22 @@ def _attach_worker(_: Any, manager: Any, model: Any, vllm_config: Any = None, *_
 def _before_step(wrapper: Any, scheduler_output: Any, *_: Any, **__: Any) -> None:
     if not (scheduler_output.scheduled_new_reqs or scheduler_output.finished_req_ids):
         return
-    manager = getattr(wrapper.worker.model_runner, "lora_manager", None)
-    probe = getattr(manager, _PROBE, None)
+    probe = _probe_of(wrapper)
     if probe is not None and probe.guard.enabled:
         try:
             probe.before_step(scheduler_output)
         except Exception as error:  # noqa: BLE001  # the engine never dies of its telemetry
             probe.guard.disable("execute_model", error)
+
+
+def _before_shutdown(wrapper: Any) -> None:
+    probe = _probe_of(wrapper)
+    if probe is not None and probe.guard.enabled:
+        probe.before_shutdown()
+
+
+def _probe_of(wrapper: Any) -> WorkerProbe | None:
+    """Return the probe of a worker, which has one if it applies adapters."""
+    runner = getattr(wrapper.worker, "model_runner", None)
+    probe: WorkerProbe | None = getattr(getattr(runner, "lora_manager", None), _PROBE, None)
+    return probe

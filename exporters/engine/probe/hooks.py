@@ -21,6 +21,10 @@ class Guard:
         self.error: str | None = None
         self._on_error = on_error
 
+    def stop(self) -> None:
+        """Run none of the probe's code from now on: its process is ending."""
+        self.enabled = False
+
     def disable(self, where: str, error: BaseException) -> None:
         """Switch off and tell ``on_error`` once; what that raises is dropped."""
         if not self.enabled:

@@ -26,7 +26,10 @@ def record_name(config: Any, role: str, rank: int = 0) -> str:
 
 def dp_rank(config: Any) -> int:
     """Return the data-parallel rank."""
-    return int(getattr(config.parallel_config, "data_parallel_rank", 0) or 0)
+    parallel = config.parallel_config
+    # Ranks that vLLM runs as independent engines all have rank 0; their index tells them apart.
+    index = getattr(parallel, "data_parallel_index", None)
+    return int(parallel.data_parallel_rank if index is None else index)
 
 
 def engine_header(

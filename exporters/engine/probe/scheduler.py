@@ -134,6 +134,7 @@ class SchedulerProbe:
         requests = hook(scheduler, "add_request", guard, after=self._after_add) and hook(
             scheduler, "_free_request", guard, before=self._before_free
         )
+        hook(scheduler, "shutdown", guard, before=self._before_shutdown)
         preemption = hook(scheduler, "_preempt_request", guard, before=self._before_preempt)
         return {
             "steps": steps,
@@ -246,6 +247,11 @@ class SchedulerProbe:
         if now - self._scan_time_s >= self._scan_period_s or not self._busy:
             self._scan(now)
         self._write(now)
+
+    def _before_shutdown(self, *_: Any, **__: Any) -> None:
+        # Here and not at exit only: vLLM's API server often ends the process in the middle of it.
+        self.guard.stop()
+        self._writer.close()
 
     # What the record says.
 
