@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the demo; return the exit code.
 
     Returns:
-        0 when preemptions and cold adapter loads were seen and nothing is left running, 130
+        0 when preemptions and cold adapters were seen and nothing is left running, 130
         when interrupted before the engines were ready, else 1.
     """
     options = parser().parse_args(argv)

@@ -109,7 +109,7 @@ def test_nothing_is_short_when_pressure_was_seen_and_all_went_well() -> None:
     ("last", "outcomes", "word"),
     [
         (replace(BUSY, preemptions=0), {}, "no preemption"),
-        (replace(BUSY, lora_loads={"cpu": 3, "disk": 0}), {}, "no cold adapter load"),
+        (replace(BUSY, lora_requests={"gpu": 9, "cpu": 3, "disk": 0}), {}, "met a cold adapter"),
         (BUSY, {FAILED: 2}, "2 requests failed"),
     ],
 )

@@ -114,6 +114,7 @@ class Suite:
     front_door: str
     admin: str
     exporter: str
+    run_dir: Path
     engines: dict[str, str]
     logs: dict[str, Path]
     serve: subprocess.Popen[str]
@@ -203,6 +204,7 @@ def suite(
             front_door=front_door,
             admin=admin,
             exporter=exporter,
+            run_dir=run_dir,
             engines={e["name"]: f"http://127.0.0.1:{e['port']}" for e in engines},
             logs={e["name"]: Path(e["log"]) for e in engines},
             serve=serve,
