@@ -47,6 +47,7 @@ def test_help_teaches_with_a_file_that_is_right(
     assert main(["-c", str(write(tmp_path, textwrap.dedent(example))), "--check"]) == 0
 
 
+@pytest.mark.vllm
 def test_the_engines_command_is_vllms_with_the_files_settings() -> None:
     engine = EngineConfig.model_validate(
         {
