@@ -4,13 +4,14 @@ Only a table's ends can be less than full: the tail, where the next token goes, 
 sliding window the head, where tokens leave. So the cost is by request, not by block.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 __all__ = ["PoolScan", "computed_tokens", "scan_pool"]
 
 # Groups whose blocks are not slots of the sequence's own positions.
 WHOLE_BLOCK_SPECS = ("MambaSpec", "CrossAttentionSpec")
+ENDLESS_TOKENS = 1 << 40
 
 
 class PoolScan(NamedTuple):
@@ -57,12 +58,13 @@ def scan_pool(
     others: dict[int, tuple[int, int]] = {}  # block id -> holders that don't run, references
     other_references = 0
     for manager in managers:
+        group = _Group.of(manager)
         for request_id, table in manager.req_to_blocks.items():
             tokens = computed.get(request_id)
             if tokens is None:
                 other_references += _count(table, others)
             elif table:
-                running_tables.add(manager, table, tokens)
+                running_tables.add(group, table, tokens)
     for table in deferred:
         other_references += _count(table, others)
 
@@ -72,6 +74,23 @@ def scan_pool(
         held = referenced - _distinct(managers, computed)  # a connector pins blocks: look at all
     slack = running_tables.slack
     return PoolScan(referenced - held - slack, slack, running_tables.lookahead, held)
+
+
+class _Group(NamedTuple):
+    """What one KV cache group's tables have in common."""
+
+    size: int
+    whole: bool
+    skipped: Callable[[int], int] | None
+    """Returns the leading tokens that no later token attends to; None where there are none."""
+
+    @classmethod
+    def of(cls, manager: Any) -> "_Group":
+        skipped = getattr(manager, "get_num_skipped_tokens", None)
+        if skipped is not None and not skipped(ENDLESS_TOKENS):
+            skipped = None  # what skips nothing of so many never does: full attention
+        whole = type(manager.kv_cache_spec).__name__ in WHOLE_BLOCK_SPECS
+        return cls(manager.block_size, whole, skipped)
 
 
 class _RunningTables:
@@ -84,13 +103,23 @@ class _RunningTables:
         self._own_slack = 0.0
         self._shared: dict[int, tuple[float, int, int]] = {}  # id -> best fill, holders, references
 
-    def add(self, manager: Any, table: Sequence[Any], tokens: int) -> None:
+    def add(self, group: _Group, table: Sequence[Any], tokens: int) -> None:
         """Add a request's table of one group."""
-        if type(manager.kv_cache_spec).__name__ in WHOLE_BLOCK_SPECS:
+        if group.whole:
             self.references += sum(not block.is_null for block in table)
             return
-        size = manager.block_size
-        first, ends = _ends(table, size, tokens, _skipped(manager, tokens))
+        size = group.size
+        skipped = max(0, group.skipped(tokens)) if group.skipped is not None else 0
+        tail = tokens // size
+        if not skipped and len(table) == tail + 1 and table[tail].ref_cnt == 1:
+            # Nearly all tables, hundreds a scan: one block of its own that isn't full.
+            empty = 1 - (tokens - tail * size) / size
+            self.references += len(table)
+            self._own_slack += empty
+            if self._lookahead_tokens:
+                self.lookahead += min(empty, self._lookahead_tokens / size)
+            return
+        first, ends = _ends(table, size, tokens, skipped)
         self.references += len(table) - first
         empty = 0.0
         for block, fill in ends:
@@ -109,12 +138,6 @@ class _RunningTables:
         return self._own_slack + sum(
             1 - best for best, holders, references in shared if holders >= references
         )
-
-
-def _skipped(manager: Any, tokens: int) -> int:
-    """Return the leading tokens that no later token attends to."""
-    skipped = getattr(manager, "get_num_skipped_tokens", None)
-    return max(0, int(skipped(tokens))) if skipped is not None else 0
 
 
 def _ends(
