@@ -58,6 +58,8 @@ def test_record_equals_an_independent_count_after_each_step(probed: dict[str, An
         "preemptions",
         "cache_resets",
         "recomputed",
+        "reserved",
+        "reserving_steps",
         "chunks",
         "shared_blocks",
         "evictable_steps",

@@ -29,6 +29,7 @@ FLAGS = {
     "max_num_seqs": 12,
     "num_gpu_blocks_override": 32,
     "seed": 0,
+    "watermark": 0.05,  # of 32 blocks: 1
 }
 
 
@@ -232,6 +233,7 @@ class Check:
             "pool0_live": sum(fill.values()),
             "pool0_slack": len(fill) - sum(fill.values()),
             "pool0_held": sum(b.ref_cnt > 0 and b.block_id not in fill for b in blocks),
+            "pool0_reserved": self._reserved(evictable + clean),
             "pool0_evictable": evictable,
             "pool0_clean": clean,
             "pool0_free_now": evictable + clean,
@@ -240,6 +242,19 @@ class Check:
             "waiting": len(scheduler.waiting),
             "steps": self.steps,
         }
+
+    def _reserved(self, free: int) -> int:
+        """Count the watermark and what admitted prefills will still take, if there is as much."""
+        scheduler = self.scheduler
+        reserved = 1 if scheduler.running else 0
+        tables = scheduler.kv_cache_manager.coordinator.single_type_managers[0].req_to_blocks
+        for request in scheduler.running:
+            if request.num_computed_tokens < request.num_tokens - 1:  # not yet at its newest token
+                whole = -(-request.num_tokens // BLOCK)
+                reserved += whole - len(tables[request.request_id])
+                self.seen["reserving_steps"] += 1
+        self.seen["reserved"] += min(reserved, free)
+        return min(reserved, free)
 
     def finish(self, sent: int, aborted: int, generated: int) -> None:
         """Compare the totals with what was sent, received and watched."""
