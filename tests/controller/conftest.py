@@ -3,7 +3,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -24,8 +24,6 @@ from vramscope.controller.policy import POLICIES
 from vramscope.controller.relay import client_session
 from vramscope.controller.router import Router
 from vramscope.exporters.signals.samples import EngineSample, EngineState, KvSample, LoraSample
-
-NO_LORA = {one.name: 0 if "slots" in one.name else {} for one in fields(LoraSample)}
 
 HERE = Path(__file__).parent
 
@@ -170,7 +168,18 @@ def sample() -> Callable[..., EngineSample]:
         dp_rank: int = 0,
         age_s: float = 0.0,
     ) -> EngineSample:
-        lora = None if resident is None else LoraSample(**{**NO_LORA, "resident": resident})
+        lora = None
+        if resident is not None:
+            lora = LoraSample(
+                requests={},
+                loads={},
+                load_seconds={},
+                load_bounds_s=(),
+                load_counts={},
+                resident=resident,
+                gpu_slots=1,
+                cpu_slots=2,
+            )
         return EngineSample(
             engine=engine,
             model="tiny",

@@ -42,7 +42,8 @@ class Serving:
 
     async def until_ready(self) -> tuple[str, str]:
         """Return the URLs of the front door and the admin listener."""
-        await asyncio.wait([self.task, self.ready], return_when=asyncio.FIRST_COMPLETED)
+        waits: list[asyncio.Future[Any]] = [self.task, self.ready]
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         if self.task.done():
             await self.task
         front, admin = re.findall(r"http://\S+?:\d+", self.ready.result())

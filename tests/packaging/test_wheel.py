@@ -46,7 +46,7 @@ def bare(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The programs of an environment that holds the wheel and nothing else."""
     environment = tmp_path_factory.mktemp("bare")
     venv.create(environment, with_pip=False)
-    pip = [sys.executable, "-m", "pip", "--python", environment / "bin" / "python"]
+    pip = [sys.executable, "-m", "pip", "--python", str(environment / "bin" / "python")]
     installed = run(*pip, "install", "--quiet", "--no-index", wheel)
     assert installed.returncode == 0, installed.stderr
     return environment / "bin"
