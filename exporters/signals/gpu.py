@@ -30,6 +30,8 @@ class GpuIdentity:
         driver_version: of the host's driver.
         mig_profile: ``1g.10gb``; empty for a whole GPU.
         mig_instance: GPU instance id; empty for a whole GPU.
+        parent_uuid: of the GPU that a MIG instance is a part of; empty for a whole GPU.
+        minor: of the device file ``/dev/nvidia<minor>``; None when not known.
     """
 
     index: int
@@ -39,6 +41,8 @@ class GpuIdentity:
     driver_version: str = ""
     mig_profile: str = ""
     mig_instance: str = ""
+    parent_uuid: str = ""
+    minor: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +125,12 @@ class GpuSample:
         pcie: its PCIe link.
         nvlink_bytes_total: counters by direction, all links.
         nvlink_bytes_per_second: rates by direction, all links.
+        nvlink_errors_total: counters by kind (as ``LinkSample.errors_total``), all links.
         links: its NVLinks, where read one by one.
         c2c_bytes_per_second: chip-to-chip link, by direction.
         processes: memory by process.
+        family_read_at_s: moments of the families that are read less often than the rest
+            (``health``, ``links``, ``pcie``), same clock as ``read_at_s``.
         dcgm_fields: raw values by DCGM field id, in the units of DCGM 4.6; from DCGM only.
     """
 
@@ -145,10 +152,12 @@ class GpuSample:
     pcie: PcieSample = field(default_factory=PcieSample)
     nvlink_bytes_total: Mapping[str, float] = field(default_factory=dict)
     nvlink_bytes_per_second: Mapping[str, float] = field(default_factory=dict)
+    nvlink_errors_total: Mapping[str, float] = field(default_factory=dict)
     links: tuple[LinkSample, ...] = ()
     c2c_bytes_per_second: Mapping[str, float] = field(default_factory=dict)
     processes: tuple[GpuProcess, ...] = ()
     dcgm_fields: Mapping[int, float | str] = field(default_factory=dict)
+    family_read_at_s: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
