@@ -8,8 +8,14 @@ PromQL can window them.
 from vramscope.exporters.catalog.controller import CONTROLLER_METRICS
 from vramscope.exporters.catalog.engine import ENGINE_METRICS
 from vramscope.exporters.catalog.exporter import EXPORTER_METRICS
+from vramscope.exporters.catalog.gpu import GPU_METRICS
 from vramscope.exporters.catalog.metric import Metric
 
 __all__ = ["METRICS", "Metric"]
 
-METRICS: tuple[Metric, ...] = (*ENGINE_METRICS, *EXPORTER_METRICS, *CONTROLLER_METRICS)
+METRICS: tuple[Metric, ...] = (
+    *ENGINE_METRICS,
+    *GPU_METRICS,
+    *EXPORTER_METRICS,
+    *CONTROLLER_METRICS,
+)

@@ -6,6 +6,7 @@ from vramscope.exporters.catalog import METRICS, Metric
 from vramscope.exporters.catalog.controller import CONTROLLER_METRICS
 from vramscope.exporters.catalog.engine import ENGINE_METRICS
 from vramscope.exporters.catalog.exporter import EXPORTER_METRICS
+from vramscope.exporters.catalog.gpu import GPU_METRICS
 
 __all__ = ["metrics_page"]
 
@@ -24,6 +25,7 @@ def metrics_page() -> str:
     """Return the page: a table a room, in the catalog's order."""
     rooms = (
         ("Engines (`vramscope export`)", ENGINE_METRICS),
+        ("GPUs (`vramscope export`)", GPU_METRICS),
         ("Exporter and its sources", EXPORTER_METRICS),
         ("Controller (`vramscope serve`)", CONTROLLER_METRICS),
     )

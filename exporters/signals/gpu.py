@@ -168,8 +168,10 @@ class GpuReading:
         samples: of the GPUs that could be read.
         errors: why the others could not, by GPU (uuid, or index where that is all there is).
         xids: XID events seen since the source was opened, by (GPU uuid, XID).
+        indexes: index by uuid, of GPUs that can't be read too.
     """
 
     samples: tuple[GpuSample, ...]
     errors: Mapping[str, str] = field(default_factory=dict)
     xids: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    indexes: Mapping[str, int] = field(default_factory=dict)
