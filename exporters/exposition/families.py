@@ -2,34 +2,59 @@
 
 from collections.abc import Iterator, Mapping
 from itertools import accumulate
-from typing import Any
+from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-)
-from prometheus_client.metrics_core import Metric as Family
+from prometheus_client.metrics_core import Metric as PrometheusFamily
 from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
 
 from vramscope.exporters.catalog import Metric
 
-__all__ = ["Families", "counter", "gauge", "histogram"]
+__all__ = ["Buckets", "Families", "Family", "counter", "gauge", "histogram", "openmetrics_name"]
 
 
-KINDS = {
-    "gauge": GaugeMetricFamily,
-    "counter": CounterMetricFamily,
-    "histogram": HistogramMetricFamily,
-}
+class Buckets(NamedTuple):
+    """One histogram at one moment.
+
+    Attributes:
+        bounds: upper bounds in the metric's unit, ascending, without +Inf.
+        upto: observations up to each bound, and last all of them.
+        summed: sum of the observations; None where a bound is negative, since it may fall.
+    """
+
+    bounds: tuple[float, ...]
+    upto: tuple[float, ...]
+    summed: float | None
+
+
+class Family(NamedTuple):
+    """The samples of one metric; plain columns, since a refresh makes thousands.
+
+    Attributes:
+        metric: their name, type and meaning.
+        labels: label values of each sample, in the order of ``metric.labels``.
+        values: of a gauge or counter, in the order of ``labels``.
+        buckets: of a histogram, in the order of ``labels``.
+    """
+
+    metric: Metric
+    labels: list[tuple[str, ...]]
+    values: list[float]
+    buckets: list[Buckets]
 
 
 class Families(Collector):
-    """Gathers samples of one refresh, family by family, in the order they were first added."""
+    """Gathers samples of one refresh, family by family, in the order they were first added.
+
+    A label whose value is empty is left out of the page: to Prometheus the two are the same.
+    """
 
     def __init__(self) -> None:
         self._families: dict[str, Family] = {}
+
+    def __iter__(self) -> Iterator[Family]:
+        return iter(self._families.values())
 
     def add(self, metric: Metric, value: float | None, *labels: str) -> None:
         """Add one sample; ``None`` adds none: absent is not zero.
@@ -39,9 +64,8 @@ class Families(Collector):
             value: in the metric's unit.
             labels: label values, in the order of ``metric.labels``.
         """
-        if value is None:
-            return
-        self._family(metric, labels).add_metric(list(labels), value)
+        if value is not None:
+            self._family(metric, labels).values.append(value)
 
     def add_histogram(
         self,
@@ -60,23 +84,47 @@ class Families(Collector):
             summed: their sum, in the metric's unit.
             labels: label values, in the order of ``metric.labels``.
         """
-        upto = zip(counts, accumulate(counts.values()), strict=True)
-        buckets = [(str(float(bound)), float(count)) for bound, count in upto]
-        family = self._family(metric, labels)
-        family.add_metric(list(labels), [*buckets, ("+Inf", float(total))], summed)
+        bounds = tuple(counts)
+        falls = bool(bounds) and bounds[0] < 0
+        upto = (*accumulate(counts.values()), total)
+        buckets = Buckets(bounds, upto, None if falls else summed)
+        self._family(metric, labels).buckets.append(buckets)
 
-    def _family(self, metric: Metric, labels: tuple[str, ...]) -> Any:
+    def _family(self, metric: Metric, labels: tuple[str, ...]) -> Family:
         if len(labels) != len(metric.labels):
             raise ValueError(f"{metric.name}: want labels {metric.labels}, got {labels}")
         family = self._families.get(metric.name)
         if family is None:
-            family = KINDS[metric.kind](metric.name, metric.help, labels=list(metric.labels))
-            self._families[metric.name] = family
+            family = self._families[metric.name] = Family(metric, [], [], [])
+        family.labels.append(labels)
         return family
 
-    def collect(self) -> Iterator[Family]:
-        """Yield what was added."""
-        yield from self._families.values()
+    def collect(self) -> Iterator[PrometheusFamily]:
+        """Yield what was added, as prometheus_client's objects."""
+        for metric, all_labels, values, buckets in self:
+            name = openmetrics_name(metric)
+            unit = metric.unit if name.endswith(f"_{metric.unit}") else ""
+            family = PrometheusFamily(name, metric.help, metric.kind, unit)
+            for labels, value in zip(all_labels, values, strict=False):  # a histogram has none
+                family.add_sample(metric.name, _named(metric, labels), value)
+            for labels, one in zip(all_labels, buckets, strict=False):
+                named = _named(metric, labels)
+                for bound, count in zip((*one.bounds, float("inf")), one.upto, strict=True):
+                    le = {"le": floatToGoString(bound)}
+                    family.add_sample(f"{name}_bucket", named | le, count)
+                if one.summed is not None:
+                    family.add_sample(f"{name}_count", named, one.upto[-1])
+                    family.add_sample(f"{name}_sum", named, one.summed)
+            yield family
+
+
+def openmetrics_name(metric: Metric) -> str:
+    """Return the family's name: a counter's sample ends in ``_total``, its family does not."""
+    return metric.name.removesuffix("_total") if metric.kind == "counter" else metric.name
+
+
+def _named(metric: Metric, labels: tuple[str, ...]) -> dict[str, str]:
+    return {name: value for name, value in zip(metric.labels, labels, strict=True) if value}
 
 
 def counter(metric: Metric, registry: CollectorRegistry) -> Counter:
