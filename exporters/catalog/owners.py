@@ -18,7 +18,7 @@ GPU_USER_INFO = Metric(
     "",
     "1 for each container or HPC job that holds a GPU or MIG instance, each of those that share "
     "one included.",
-    ("gpu", "uuid", "pod", "namespace", "container", "hpc_job"),
+    ("gpu", "uuid", "hostname", "pod", "namespace", "container", "hpc_job"),
 )
 
 OWNER_METRICS: tuple[Metric, ...] = (ENGINE_GPU_INFO, GPU_USER_INFO)

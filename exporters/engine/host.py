@@ -8,7 +8,7 @@ from pathlib import Path
 
 from vramscope.exporters.engine import record
 from vramscope.exporters.engine.reader import RecordReader
-from vramscope.exporters.engine.sample import engine_sample
+from vramscope.exporters.engine.sample import engine_processes, engine_sample
 from vramscope.exporters.signals.samples import EngineSample
 
 __all__ = ["FOLDER_SOURCE", "HostRecords", "Reading"]
@@ -54,7 +54,7 @@ class HostRecords:
         for key in [key for key in self._open if key not in found]:
             self._open.pop(key).close()
         engines: list[tuple[str, RecordReader]] = []
-        workers: dict[tuple[str, str, int], RecordReader] = {}
+        workers: dict[tuple[str, str, int], list[RecordReader]] = {}
         for key, path in found.items():
             try:
                 reader = self._reader(key, path)
@@ -66,12 +66,12 @@ class HostRecords:
             header = reader.header
             if header.get("role") == "engine":
                 engines.append((path, reader))
-            elif header.get("rank") == 0:
-                workers[_rank_of(path, reader)] = reader
+            elif header.get("role") == "worker":
+                workers.setdefault(_rank_of(path, reader), []).append(reader)
         now = self._clock()
         for path, reader in engines:
-            worker = workers.get(_rank_of(path, reader))
-            readings.append(self._reading(path, reader, worker, now))
+            its_workers = workers.get(_rank_of(path, reader), [])
+            readings.append(self._reading(path, reader, its_workers, now))
         return readings
 
     def close(self) -> None:
@@ -109,14 +109,16 @@ class HostRecords:
         return reader
 
     def _reading(
-        self, path: str, reader: RecordReader, worker: RecordReader | None, now: float
+        self, path: str, reader: RecordReader, workers: list[RecordReader], now: float
     ) -> Reading:
         header = reader.header
         dp_rank = int(header.get("dp_rank", 0))
         source = f"engine:{header.get('engine')}" + (f".dp{dp_rank}" if dp_rank else "")
         try:
             state = reader.state()
-            sample = engine_sample(header, reader.step(), state, worker, now)
+            first = next((w for w in workers if w.header.get("rank") == 0), None)
+            processes = engine_processes([reader, *workers])
+            sample = engine_sample(header, reader.step(), state, first, now, processes)
         except record.RecordError as error:
             return Reading(source, error=f"{path}: {error}")
         except (KeyError, TypeError, ValueError) as error:

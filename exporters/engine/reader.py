@@ -40,6 +40,10 @@ class RecordReader:
         """Whether the writer's process lives."""
         return lock.is_held(self._fd)
 
+    def pid(self) -> int | None:
+        """Return the writer's pid in this process's pid namespace; None when not visible here."""
+        return lock.holder(self._fd)
+
     def step(self) -> dict[str, float]:
         """Return the last step by field name; empty before the first."""
         cell = self._cell(self.layout.step, "step")

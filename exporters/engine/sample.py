@@ -1,12 +1,18 @@
 """From a record's fields to a sample: what the probe wrote, under the names of the signals."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from vramscope.exporters.engine.reader import RecordReader
-from vramscope.exporters.signals.samples import EngineSample, EngineState, KvSample, LoraSample
+from vramscope.exporters.signals.samples import (
+    EngineProcess,
+    EngineSample,
+    EngineState,
+    KvSample,
+    LoraSample,
+)
 
-__all__ = ["engine_sample"]
+__all__ = ["engine_processes", "engine_sample"]
 
 HUNG_AFTER_S = 5.0
 HUNG_AFTER_STEPS = 10
@@ -22,6 +28,7 @@ def engine_sample(
     state: Mapping[str, Any],
     worker: RecordReader | None,
     now: float,
+    processes: tuple[EngineProcess, ...] = (),
 ) -> EngineSample:
     """Build the sample of one engine.
 
@@ -31,6 +38,7 @@ def engine_sample(
         state: its state; an ``error`` there leaves only what the engine is.
         worker: the record of rank 0's worker, if it has one.
         now: the host's monotonic clock, seconds.
+        processes: as ``engine_processes`` returns them.
 
     Raises:
         KeyError, TypeError, ValueError: the record lacks a field or has a wrong one.
@@ -71,7 +79,29 @@ def engine_sample(
         finished={"finished": int(step["finished"]), "aborted": int(step["aborted"])},
         capabilities=capabilities,
         lora=lora,
+        ranks=int(header.get("tensor_parallel", 1)) * int(header.get("pipeline_parallel", 1)),
+        processes=processes,
     )
+
+
+def engine_processes(records: Iterable[RecordReader]) -> tuple[EngineProcess, ...]:
+    """Return what the records of one engine say of their processes and GPUs, by rank.
+
+    Args:
+        records: the EngineCore's, then its workers' in any order.
+
+    Raises:
+        TypeError, ValueError: a header has a wrong field.
+    """
+    processes = [
+        EngineProcess(
+            pid=reader.pid(),
+            first_rank=int(reader.header.get("rank", 0)),
+            gpu_uuids=tuple(map(str, reader.header.get("gpu_uuids", ()))),
+        )
+        for reader in records
+    ]
+    return tuple(sorted(processes, key=lambda process: process.first_rank))
 
 
 def _kv(header: Mapping[str, Any], step: Mapping[str, float], age_s: float) -> tuple[KvSample, ...]:

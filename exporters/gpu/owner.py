@@ -8,8 +8,8 @@ __all__ = ["Owner"]
 class Owner(NamedTuple):
     """Label values of one GPU or MIG instance, in label order; empty is not known or none.
 
-    A GPU that several containers or jobs hold is ``shared``, with the other labels that they
-    differ in empty: its numbers are nobody's alone, and a series a user would count them twice.
+    A GPU that several containers hold is ``shared`` and has the labels of none of them, and so
+    with jobs: its numbers are nobody's alone, and a series for each would count them twice.
     """
 
     pod: str = ""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-__all__ = ["EngineSample", "EngineState", "KvSample", "LoraSample"]
+__all__ = ["EngineProcess", "EngineSample", "EngineState", "KvSample", "LoraSample"]
 
 
 class EngineState(StrEnum):
@@ -88,6 +88,21 @@ class LoraSample:
 
 
 @dataclass(frozen=True, slots=True)
+class EngineProcess:
+    """One process of an engine that has a record: its EngineCore, or a worker.
+
+    Attributes:
+        pid: as the reader of the record sees it; None from another pid namespace.
+        first_rank: rank of the first of ``gpu_uuids``.
+        gpu_uuids: of the GPUs it works on, by rank; empty where it does not know.
+    """
+
+    pid: int | None
+    first_rank: int = 0
+    gpu_uuids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class EngineSample:
     """One data-parallel rank of one vLLM engine.
 
@@ -112,6 +127,8 @@ class EngineSample:
         finished: requests that left, by how (``finished``, ``aborted``), since start.
         capabilities: what the probe could attach.
         lora: None when the engine has no LoRA or its worker has no record.
+        ranks: processes that hold a share of the model: tensor times pipeline parallel.
+        processes: the EngineCore, then the workers that have a record (those of LoRA engines).
     """
 
     engine: str
@@ -134,3 +151,14 @@ class EngineSample:
     finished: Mapping[str, int]
     capabilities: Mapping[str, bool] = field(default_factory=dict)
     lora: LoraSample | None = None
+    ranks: int = 1
+    processes: tuple[EngineProcess, ...] = ()
+
+    @property
+    def gpu_uuids(self) -> dict[int, str]:
+        """GPU UUIDs by rank, as far as the engine's own processes know them."""
+        return {
+            process.first_rank + place: uuid
+            for process in self.processes
+            for place, uuid in enumerate(process.gpu_uuids)
+        }

@@ -1,14 +1,18 @@
 """Who this process is: the header of its record, from vLLM's configuration."""
 
 import os
+import re
 import socket
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
-__all__ = ["engine_header", "engine_id", "record_name", "worker_header"]
+__all__ = ["engine_header", "engine_id", "gpu_uuids", "record_name", "worker_header"]
+
+_WHOLE_UUID = re.compile(r"(GPU|MIG)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_OLD_MIG_UUID = re.compile(r"MIG-GPU-[0-9a-f-]{36}/\d+/\d+")
 
 
 def engine_id(config: Any) -> str:
@@ -40,6 +44,7 @@ def engine_header(
     kv_bytes = sum(tensor.size for tensor in tensors)
     return {
         **_common(config, "engine"),
+        "gpu_uuids": gpu_uuids(_ranks(config)),
         "max_model_len": config.model_config.max_model_len,
         "pools": [{"blocks": pool.num_gpu_blocks - 1} for pool in pools],
         "groups": [
@@ -57,7 +62,49 @@ def engine_header(
 
 def worker_header(config: Any, rank: int) -> dict[str, Any]:
     """Describe a worker: the rank whose adapters this record follows."""
-    return {**_common(config, "worker"), "rank": rank}
+    return {**_common(config, "worker"), "rank": rank, "gpu_uuids": gpu_uuids(1)}
+
+
+def gpu_uuids(
+    ranks: int, environment: Mapping[str, str] = os.environ, torch: Any = None
+) -> list[str]:
+    """Return the UUIDs of the GPUs that this process's ranks work on, in rank order.
+
+    A process that runs a worker works on the device it has made current. An EngineCore whose
+    workers are other processes has initialised no GPU, and must not: it would take memory on
+    it. There ``CUDA_VISIBLE_DEVICES`` tells, if it names as many UUIDs as there are ranks.
+
+    Args:
+        ranks: workers that this process runs or starts.
+        environment: of this process.
+        torch: the module; None takes it if the process has imported it.
+
+    Returns:
+        ``GPU-...`` or ``MIG-...`` of each rank; empty where that is not known, as on a CPU.
+    """
+    visible = environment.get("CUDA_VISIBLE_DEVICES", "").replace(" ", "").split(",")
+    try:
+        cuda = getattr(torch or sys.modules.get("torch"), "cuda", None)
+        if cuda is not None and cuda.is_initialized():
+            device = int(cuda.current_device())
+            # Of a MIG instance CUDA may give the whole GPU's UUID; it shows one instance only.
+            if _is_uuid(visible[0]) and visible[0].startswith("MIG-"):
+                return visible[:1]
+            uuid = f"GPU-{str(cuda.get_device_properties(device).uuid).lower()}"
+            return [uuid] if _is_uuid(uuid) else []
+    except Exception:  # noqa: BLE001  # a torch without one of these: then it is not known
+        return []
+    return visible if len(visible) == ranks and all(map(_is_uuid, visible)) else []
+
+
+def _is_uuid(name: str) -> bool:
+    """Whether CUDA's name for a device is a whole UUID: it takes indexes and prefixes too."""
+    return bool(_WHOLE_UUID.fullmatch(name) or _OLD_MIG_UUID.fullmatch(name))
+
+
+def _ranks(config: Any) -> int:
+    parallel = config.parallel_config
+    return int(parallel.tensor_parallel_size) * int(parallel.pipeline_parallel_size)
 
 
 def _common(config: Any, role: str) -> dict[str, Any]:
