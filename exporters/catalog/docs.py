@@ -6,7 +6,9 @@ from vramscope.exporters.catalog import METRICS, Metric
 from vramscope.exporters.catalog.controller import CONTROLLER_METRICS
 from vramscope.exporters.catalog.engine import ENGINE_METRICS
 from vramscope.exporters.catalog.exporter import EXPORTER_METRICS
+from vramscope.exporters.catalog.fabric import FABRIC_METRICS
 from vramscope.exporters.catalog.gpu import GPU_METRICS
+from vramscope.exporters.catalog.owners import OWNER_METRICS
 
 __all__ = ["metrics_page"]
 
@@ -26,6 +28,8 @@ def metrics_page() -> str:
     rooms = (
         ("Engines (`vramscope export`)", ENGINE_METRICS),
         ("GPUs (`vramscope export`)", GPU_METRICS),
+        ("Who uses which GPU", OWNER_METRICS),
+        ("Fabric: InfiniBand, RoCE and EFA ports", FABRIC_METRICS),
         ("Exporter and its sources", EXPORTER_METRICS),
         ("Controller (`vramscope serve`)", CONTROLLER_METRICS),
     )
