@@ -204,7 +204,15 @@ GPU_NVLINK_ERRORS = Metric(
     "vramscope_gpu_nvlink_errors_total",
     "counter",
     "errors",
-    "Errors of one NVLink, by kind.",
+    "Errors of all NVLinks of a GPU, by kind (replay, recovery, crc_flit, crc_data; NVLink 5: "
+    "receive, recovery, symbol).",
+    (*GPU, "kind"),
+)
+GPU_NVLINK_LINK_ERRORS = Metric(
+    "vramscope_gpu_nvlink_link_errors_total",
+    "counter",
+    "errors",
+    "Errors of one NVLink, where asked for, by kind.",
     (*GPU, "link", "kind"),
 )
 GPU_C2C_RATE = Metric(
@@ -279,6 +287,7 @@ GPU_METRICS: tuple[Metric, ...] = (
     GPU_NVLINK_UP,
     GPU_NVLINK_LINK_BYTES,
     GPU_NVLINK_ERRORS,
+    GPU_NVLINK_LINK_ERRORS,
     GPU_C2C_RATE,
     GPU_LINK_CAPACITY,
     GPU_LINK_UTILIZATION,

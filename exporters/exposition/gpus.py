@@ -110,6 +110,7 @@ def _add_pcie(families: Families, sample: GpuSample, who: tuple[str, ...]) -> No
 def _add_nvlink(families: Families, sample: GpuSample, who: tuple[str, ...]) -> None:
     _add_each(families, catalog.GPU_NVLINK_BYTES, sample.nvlink_bytes_total, who)
     _add_each(families, catalog.GPU_NVLINK_RATE, sample.nvlink_bytes_per_second, who)
+    _add_each(families, catalog.GPU_NVLINK_ERRORS, sample.nvlink_errors_total, who)
     _add_each(families, catalog.GPU_C2C_RATE, sample.c2c_bytes_per_second, who)
     states = [link.active for link in sample.links if link.active is not None]
     if states:
@@ -119,7 +120,7 @@ def _add_nvlink(families: Families, sample: GpuSample, who: tuple[str, ...]) -> 
         number = str(link.link)
         families.add(catalog.GPU_NVLINK_UP, _flag(link.active), *who, number, link.peer)
         _add_each(families, catalog.GPU_NVLINK_LINK_BYTES, link.bytes_total, (*who, number))
-        _add_each(families, catalog.GPU_NVLINK_ERRORS, link.errors_total, (*who, number))
+        _add_each(families, catalog.GPU_NVLINK_LINK_ERRORS, link.errors_total, (*who, number))
 
 
 def _add_signals(families: Families, sample: GpuSample, who: tuple[str, ...]) -> None:

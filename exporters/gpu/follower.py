@@ -91,6 +91,7 @@ class GpuFollower:
             pcie=pcie(sample.pcie),
             nvlink_bytes_total=nvlink,
             nvlink_bytes_per_second=rates("nvlink", nvlink) | dict(sample.nvlink_bytes_per_second),
+            nvlink_errors_total=totals("nvlink_errors", sample.nvlink_errors_total),
             links=tuple(map(link, sample.links)),
         )
 

@@ -7,7 +7,7 @@ import pynvml  # type: ignore[import-untyped]  # one module, without types
 
 from vramscope.exporters.errors import SourceUnavailableError, VramscopeError
 
-__all__ = ["NvmlCalls", "UnreadableGpuError", "unavailable"]
+__all__ = ["GONE", "NvmlCalls", "UnreadableGpuError", "bus_id", "raise_if_lost", "unavailable"]
 
 RETRY_REFUSED_S = 300.0
 """A driver upgrade, a MIG change or new rights can make a refused call work."""
@@ -118,3 +118,11 @@ def raise_if_lost(code: int) -> None:
         raise UnreadableGpuError(str(pynvml.NVMLError(code)))
     if code in GONE:
         raise unavailable(pynvml.NVMLError(code))
+
+
+def bus_id(pci: Any) -> str:
+    """Return a PCI info's bus id, ``00000000:1B:00.0``; empty for None."""
+    if pci is None:
+        return ""
+    # bytes or text, by the version of pynvml
+    return pci.busId.decode() if isinstance(pci.busId, bytes) else str(pci.busId)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import pynvml  # type: ignore[import-untyped]  # one module, without types
 
-from vramscope.exporters.gpu.nvml_calls import NvmlCalls
+from vramscope.exporters.gpu.nvml_calls import NvmlCalls, bus_id
 from vramscope.exporters.gpu.nvml_fields import ALL_LINKS, Field, FieldReader
 from vramscope.exporters.signals.gpu import LinkSample
 
@@ -130,10 +130,11 @@ class NvLinks:
         )
         if kind == pynvml.NVML_NVLINK_DEVICE_TYPE_SWITCH:
             return SWITCH
-        info = self._calls.ask(
-            "nvmlDeviceGetNvLinkRemotePciInfo", self._handle, link, key=f"peer/{link}"
+        return bus_id(
+            self._calls.ask(
+                "nvmlDeviceGetNvLinkRemotePciInfo", self._handle, link, key=f"peer/{link}"
+            )
         )
-        return "" if info is None else str(info.busId.decode())
 
     def _state(
         self, link: int, speeds: Mapping[Field, float], errors: Mapping[Field, float]
