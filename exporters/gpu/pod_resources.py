@@ -71,7 +71,8 @@ def _numa_nodes(devices: bytes) -> Iterator[int]:
     for topology in _messages(devices, TOPOLOGY):
         for node in _messages(topology, NUMA_NODES):
             # proto3 leaves out a 0, which is a node like any other.
-            yield next((v for n, v in _fields(node) if n == NUMA_ID and isinstance(v, int)), 0)
+            raw = next((v for n, v in _fields(node) if n == NUMA_ID and isinstance(v, int)), 0)
+            yield raw - (1 << 64) if raw >> 63 else raw  # int64
 
 
 def _messages(data: bytes, number: int) -> Iterator[bytes]:

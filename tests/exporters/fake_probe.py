@@ -92,9 +92,11 @@ def write_engine(
     return writer
 
 
-def write_worker(folder: Path, rank: int = 0, **values: float) -> RecordWriter:
+def write_worker(
+    folder: Path, rank: int = 0, header: dict[str, Any] | None = None, **values: float
+) -> RecordWriter:
     """Write a worker's record for engine a; the caller closes it."""
-    header = {**HEADER, "role": "worker", "rank": rank}
+    header = {**HEADER, "role": "worker", "rank": rank, **(header or {})}
     writer = RecordWriter(folder, f"a.dp0.worker{rank}", header, WORKER_FIELDS)
     resident = {"ad0": "gpu", "ad1": "cpu"}
     writer.write_state({"capabilities": {"lora": True}, "error": None, "resident": resident})
