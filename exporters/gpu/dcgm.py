@@ -76,7 +76,7 @@ class DcgmSource:
         clock: monotonic, seconds.
 
     Raises:
-        SourceUnavailableError: no bindings, no library, or no host engine that answers.
+        SourceUnavailableError: no bindings, no library, no host engine that answers, or no GPU.
     """
 
     name = "dcgm"
@@ -125,7 +125,7 @@ class DcgmSource:
         """Return what there is now.
 
         Raises:
-            SourceUnavailableError: the host engine is gone.
+            SourceUnavailableError: the host engine or the last GPU is gone.
         """
         try:
             session = self._session
@@ -149,7 +149,7 @@ class DcgmSource:
         try:
             engine = Engine(self._bindings, self._address)
             watches = Watches(engine, self._period_s)
-            keys = enumerate_gpus(engine)
+            keys = self._find_any(engine)
             entities, errors = find_gpus(engine, keys)
             links = find_links(engine, entities) if self._per_link else []
             session = _Session(engine, watches, keys, entities, errors, self._clock(), links)
@@ -159,15 +159,23 @@ class DcgmSource:
             engine.update()
             self._session = session
             self._take_xids(session, count=count_xids)
-        except self._bindings.error as error:
+        except (self._bindings.error, SourceUnavailableError) as error:
             if watches is not None:
                 watches.close()
             if engine is not None:
                 engine.close()
             self._session = None
+            if isinstance(error, SourceUnavailableError):
+                raise
             raise self._unavailable(error) from error
         self._report(session)
         return session
+
+    def _find_any(self, engine: Engine) -> tuple[Key, ...]:
+        keys = enumerate_gpus(engine)
+        if not keys:
+            raise SourceUnavailableError(f"DCGM ({self.where}): no GPU that DCGM supports")
+        return keys
 
     def _report(self, session: _Session) -> None:
         version = ".".join(map(str, session.engine.version())) or "of unknown version"

@@ -134,6 +134,18 @@ def test_xid_of_a_mig_instance_counts_for_its_gpu(synthetic: Any, source: Open) 
     assert opened.read().xids == {(UUID_0, 94): 1}
 
 
-def test_host_without_gpus_reads_as_no_samples(synthetic: Any, source: Open) -> None:
-    reading = source(synthetic.SyntheticDcgm(gpus=0)).read()
-    assert (reading.samples, reading.errors, reading.xids) == ((), {}, {})
+def test_host_without_gpus_is_no_source(synthetic: Any, source: Open) -> None:
+    dcgm = synthetic.SyntheticDcgm(gpus=0)
+    with pytest.raises(SourceUnavailableError, match="no GPU that DCGM supports"):
+        source(dcgm)
+    assert not dcgm.open_groups
+
+
+def test_last_gpu_that_goes_and_returns(synthetic: Any, source: Open) -> None:
+    dcgm = synthetic.SyntheticDcgm()
+    opened = source(dcgm)
+    dcgm.gpus = []
+    with pytest.raises(SourceUnavailableError, match="no GPU"):
+        opened.read()
+    dcgm.gpus = [0]
+    assert len(opened.read().samples) == 1
