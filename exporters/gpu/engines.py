@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from vramscope.exporters.signals.gpu import GpuSample
+from vramscope.exporters.signals.gpu import GpuIdentity, GpuSample
 from vramscope.exporters.signals.samples import EngineSample
 
 __all__ = ["EngineGpu", "engine_gpus", "parent_pid"]
@@ -46,16 +46,23 @@ def engine_gpus(
         gpus: of this host.
         parent_of: a process's parent, by pid.
     """
-    by_pid: dict[int, list[str]] = {}
+    by_pid: dict[int, list[GpuIdentity]] = {}
     for gpu in gpus:
         for process in gpu.processes:
-            by_pid.setdefault(process.pid, []).append(gpu.gpu.uuid)
+            by_pid.setdefault(process.pid, []).append(gpu.gpu)
+    uuids = {pid: _without_parents(used) for pid, used in by_pid.items()}
     parents = {pid: parent_of(pid) for pid in by_pid}
-    return [row for engine in engines for row in _of_engine(engine, by_pid, parents)]
+    return [row for engine in engines for row in _of_engine(engine, uuids, parents)]
+
+
+def _without_parents(used: list[GpuIdentity]) -> list[str]:
+    """Return UUIDs; a process on a MIG instance is listed by its GPU too, and is not on that."""
+    parents = {gpu.parent_uuid for gpu in used}
+    return [gpu.uuid for gpu in used if gpu.uuid not in parents]
 
 
 def _of_engine(
-    engine: EngineSample, by_pid: dict[int, list[str]], parents: dict[int, int | None]
+    engine: EngineSample, uuids_of: dict[int, list[str]], parents: dict[int, int | None]
 ) -> Iterator[EngineGpu]:
     named = engine.gpu_uuids
     for rank, uuid in sorted(named.items()):
@@ -64,7 +71,7 @@ def _of_engine(
         return
     pids = {process.pid for process in engine.processes if process.pid is not None}
     seen = set(named.values())
-    for pid, uuids in sorted(by_pid.items()):
+    for pid, uuids in sorted(uuids_of.items()):
         if pid in pids or parents[pid] in pids:
             for uuid in uuids:
                 if uuid not in seen:

@@ -59,8 +59,8 @@ class GpuOwners:
         return [*self._containers_of(gpu), *jobs]
 
     def _containers_of(self, gpu: GpuIdentity) -> tuple[Owner, ...]:
-        """Device ids are UUIDs from NVIDIA's device plugin, device names from GKE's."""
-        by_name = f"nvidia{gpu.index}"
+        """Device ids are UUIDs from NVIDIA's device plugin, device files from GKE's."""
+        by_name = f"nvidia{gpu.index if gpu.minor is None else gpu.minor}"
         if gpu.mig_instance:
             by_name += f"/gi{gpu.mig_instance}"
         return self.containers.get(gpu.uuid) or self.containers.get(by_name, ())

@@ -89,6 +89,14 @@ def test_ranks_that_are_known_are_not_guessed_again(records: Any, host: HostReco
     ]
 
 
+def test_process_on_a_mig_instance_is_not_on_its_gpu(records: Any, host: HostRecords) -> None:
+    records.engine()
+    processes = (GpuProcess(os.getpid(), 1024.0),)
+    instance = GpuIdentity(0, "MIG-1", mig_instance="7", parent_uuid="GPU-a")
+    gpus = [gpu("GPU-a", os.getpid()), GpuSample(instance, 1000.0, processes=processes)]
+    assert engine_gpus([the_engine(host)], gpus, nobodys_child) == [EngineGpu("a", 0, "MIG-1", 0)]
+
+
 def test_engine_on_a_cpu_has_no_gpu(records: Any, host: HostRecords) -> None:
     records.engine(header={"gpu_uuids": []})
     assert engine_gpus([the_engine(host)], [gpu("GPU-a", 1)], nobodys_child) == []

@@ -144,6 +144,7 @@ def test_time_sliced_mig_instance_is_shared(kubelet: Kubelet, clock: Clock) -> N
     ("device_id", "identity"),
     [
         ("nvidia3", gpu("GPU-x", 3)),
+        ("nvidia3", GpuIdentity(0, "GPU-x", minor=3)),
         ("nvidia3/vgpu1", gpu("GPU-x", 3)),
         ("nvidia3/gi5", gpu("MIG-x", 3, "5")),
     ],
