@@ -49,8 +49,8 @@ def pcie_capacity(pcie: PcieSample) -> float | None:
     Returns:
         None when generation or width is not known.
 
-    >>> pcie_capacity(PcieSample(generation=1, max_generation=3, width=16, max_width=16)) / 1e9
-    15.753846153846155
+    >>> pcie_capacity(PcieSample(generation=1, max_generation=2, width=16, max_width=16))
+    8000000000.0
     """
     if pcie.max_generation is None or pcie.max_width is None:
         return None
