@@ -7,9 +7,9 @@ from typing import NamedTuple
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.metrics_core import Metric as PrometheusFamily
 from prometheus_client.registry import Collector
-from prometheus_client.utils import floatToGoString
 
 from vramscope.exporters.catalog import Metric
+from vramscope.exporters.exposition.go_float import go_float
 
 __all__ = ["Buckets", "Families", "Family", "counter", "gauge", "histogram", "openmetrics_name"]
 
@@ -110,7 +110,7 @@ class Families(Collector):
             for labels, one in zip(all_labels, buckets, strict=False):
                 named = _named(metric, labels)
                 for bound, count in zip((*one.bounds, float("inf")), one.upto, strict=True):
-                    le = {"le": floatToGoString(bound)}
+                    le = {"le": go_float(float(bound))}
                     family.add_sample(f"{name}_bucket", named | le, count)
                 if one.summed is not None:
                     family.add_sample(f"{name}_count", named, one.upto[-1])

@@ -78,7 +78,9 @@ class _Known:
     """
 
     def __init__(self, family: Family, before: "_Known | None") -> None:
-        heads = before.text[:2] if before else _heads(family.metric)
+        self.text: FamilyText
+        self.starts: list[tuple[str, ...]]
+        self.ends: list[str]
         self.labels = family.labels
         self.bounds = [one.bounds for one in family.buckets]
         self.numbers = array("d", _numbers(family))
@@ -94,9 +96,10 @@ class _Known:
             keys = enumerate(self.keys())
             self.starts = [old.get(key) or _starts(family, at) for at, key in keys]
             self.ends = [go_float(number) for number in self.numbers]
+        text_head, openmetrics_head = before.text[:2] if before else _heads(family.metric)
         starts = chain.from_iterable(self.starts)
         rows = zip(starts, self.ends, repeat("\n"))
-        self.text = FamilyText(*heads, "".join(chain.from_iterable(rows)))
+        self.text = FamilyText(text_head, openmetrics_head, "".join(chain.from_iterable(rows)))
 
     def keys(self) -> Iterator[tuple[tuple[str, ...], tuple[float, ...]]]:
         """Yield what tells a sample from the others: its labels, and a histogram's bounds."""

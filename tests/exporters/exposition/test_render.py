@@ -67,7 +67,7 @@ def test_bytes_are_those_of_prometheus_client(refreshes: list[Families]) -> None
     for families in refreshes:  # what is remembered of one refresh must not show in the next
         lines = maker.lines(families)
         assert text_page(lines) == generate_latest(registry(families))
-        assert openmetrics_page(lines) == generate_openmetrics(registry(families))
+        assert openmetrics_page(lines) == generate_openmetrics(registry(families))  # type: ignore[no-untyped-call]
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_openmetrics_page_is_one_a_parser_takes() -> None:
         Metric("vramscope_y_seconds", "histogram", "seconds", "Y.", (), (0.1,)), {0.1: 1}, 3, 2.5
     )
     page = openmetrics_page(LineMaker().lines(families)).decode()
-    counter, histogram = text_string_to_metric_families(page)
+    counter, histogram = text_string_to_metric_families(page)  # type: ignore[no-untyped-call]
     assert (counter.name, counter.type, counter.unit) == ("vramscope_x_bytes", "counter", "bytes")
     assert counter.documentation == 'Say "x".'
     assert [sample.value for sample in histogram.samples] == [1, 3, 3, 2.5]
