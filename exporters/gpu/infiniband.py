@@ -3,6 +3,7 @@
 Nothing here asks the fabric or needs a privilege. What a driver does not offer is absent.
 """
 
+import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -63,11 +64,11 @@ def read_port(device: Path, port: int, now_s: float) -> FabricPort:
     Returns:
         A port without a ``state`` if the device is gone or may not be read.
     """
-    folder = device / "ports" / str(port)
-    counters, hw_counters = folder / "counters", folder / "hw_counters"
-    layer = _text(folder / "link_layer").lower()
-    state = _text(folder / "state").partition(": ")[2].lower()
-    rate = parse_rate(_text(folder / "rate"), layer) if state == "active" else None
+    folder = f"{device}/ports/{port}"
+    counters, hw_counters = f"{folder}/counters", f"{folder}/hw_counters"
+    layer = _text(f"{folder}/link_layer").lower()
+    state = _text(f"{folder}/state").partition(": ")[2].lower()
+    rate = parse_rate(_text(f"{folder}/rate"), layer) if state == "active" else None
     octets = {way: n * WORD_BYTES for way, n in _numbers(counters, WORDS).items()}
     return FabricPort(
         device=device.name,
@@ -81,51 +82,60 @@ def read_port(device: Path, port: int, now_s: float) -> FabricPort:
         packets_total=_numbers(counters, PACKETS) or _numbers(hw_counters, HW_PACKETS),
         errors_total=_named(counters, ERRORS) | _named(hw_counters, HW_ERRORS),
         congestion_total=_named(hw_counters, HW_CONGESTION),
-        xmit_wait_ticks_total=_number(counters / XMIT_WAIT),
-        node_guid=_guid(device / "node_guid"),
-        system_image_guid=_guid(device / "sys_image_guid"),
+        xmit_wait_ticks_total=_number(f"{counters}/{XMIT_WAIT}"),
+        node_guid=_guid(f"{device}/node_guid"),
+        system_image_guid=_guid(f"{device}/sys_image_guid"),
         subnet_prefix=_subnet_prefix(folder) if layer == "infiniband" else "",
         numa_node=_numa_node(device),
         pci_bus_id=_pci_bus_id(device),
     )
 
 
-def _text(file: Path) -> str:
-    """Return a file's only line; empty where there is none, or no right to it."""
+def _text(file: str) -> str:
+    """Return a file's only line; empty where there is none, or no right to it.
+
+    By descriptor and not by ``Path``: a host has hundreds of these files, read each refresh.
+    """
     try:
-        return file.read_text(encoding="ascii").strip()
+        fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        return os.read(fd, 4096).decode("ascii").strip()
     except (OSError, UnicodeDecodeError):
         return ""
+    finally:
+        os.close(fd)
 
 
-def _number(file: Path) -> float | None:
+def _number(file: str) -> float | None:
     """Return a counter; None for none, and for the ``N/A (no PMA)`` of older kernels."""
     text = _text(file)
     return float(text) if text.isdecimal() else None
 
 
-def _numbers(folder: Path, files: dict[str, str]) -> dict[str, float]:
-    read = ((key, _number(folder / file)) for key, file in files.items())
+def _numbers(folder: str, files: dict[str, str]) -> dict[str, float]:
+    read = ((key, _number(f"{folder}/{file}")) for key, file in files.items())
     return {key: value for key, value in read if value is not None}
 
 
-def _named(folder: Path, files: Iterable[str]) -> dict[str, float]:
+def _named(folder: str, files: Iterable[str]) -> dict[str, float]:
     return _numbers(folder, {file: file for file in files})
 
 
-def _guid(file: Path) -> str:
+def _guid(file: str) -> str:
     """Return 16 hexadecimal digits; empty for a GUID of zeros, which is none."""
     guid = _text(file).replace(":", "").lower()
     return guid if guid.strip("0") else ""
 
 
-def _subnet_prefix(folder: Path) -> str:
-    prefix = _text(folder / "gids" / "0").replace(":", "").lower()[:16]
+def _subnet_prefix(folder: str) -> str:
+    prefix = _text(f"{folder}/gids/0").replace(":", "").lower()[:16]
     return "" if prefix in (FACTORY_PREFIX, "0" * 16) else prefix
 
 
 def _numa_node(device: Path) -> int | None:
-    node = _number(device / "device" / "numa_node")  # -1, which is no node, is no number here
+    node = _number(f"{device}/device/numa_node")  # -1, which is no node, is no number here
     return None if node is None else int(node)
 
 
