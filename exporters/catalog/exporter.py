@@ -38,6 +38,21 @@ BUILD_INFO = Metric(
     "1, with the version of vramscope that serves this page.",
     ("version",),
 )
+EXPORTER_CONNECTIONS = Metric(
+    "vramscope_exporter_connections",
+    "gauge",
+    "connections",
+    "Connections to the exporter, by what they do: answering, or waiting for a request.",
+    ("state",),
+)
+EXPORTER_CONNECTIONS_CUT = Metric(
+    "vramscope_exporter_connections_cut_total",
+    "counter",
+    "connections",
+    "Connections that the exporter ended: evicted to make room, refused since all places were "
+    "being answered, failed in their TLS handshake, or past a timeout.",
+    ("reason",),
+)
 
 EXPORTER_METRICS: tuple[Metric, ...] = (
     SOURCE_UP,
@@ -45,4 +60,6 @@ EXPORTER_METRICS: tuple[Metric, ...] = (
     SOURCE_ERRORS,
     REFRESH_SECONDS,
     BUILD_INFO,
+    EXPORTER_CONNECTIONS,
+    EXPORTER_CONNECTIONS_CUT,
 )

@@ -16,7 +16,9 @@ from typing import Any
 
 from aiohttp import web
 
+from vramscope.exporters.catalog import exporter as catalog
 from vramscope.exporters.exposition.connection import Connection
+from vramscope.exporters.exposition.families import Families
 from vramscope.exporters.exposition.limits import Limits
 
 __all__ = ["CUT_REASONS", "Connections"]
@@ -59,10 +61,14 @@ class Connections:
     def __len__(self) -> int:
         return len(self._open)
 
-    @property
-    def answering(self) -> int:
-        """How many are being answered."""
-        return sum(connection.answering for connection in self._open)
+    def add_to(self, families: Families) -> None:
+        """Add how many there are, and how many were cut; from any thread."""
+        answering = sum(connection.answering for connection in tuple(self._open))
+        waiting = max(len(self._open) - answering, 0)
+        families.add(catalog.EXPORTER_CONNECTIONS, answering, "answering")
+        families.add(catalog.EXPORTER_CONNECTIONS, waiting, "waiting")
+        for reason, count in self.cut_total.items():
+            families.add(catalog.EXPORTER_CONNECTIONS_CUT, count, reason)
 
     def start(self, listeners: Iterable[socket.socket]) -> None:
         """Accept on ``listeners`` until ``close``."""

@@ -10,7 +10,9 @@ import pytest
 from aiohttp import web
 
 from vramscope.exporters.exposition.endpoint import Endpoint, serve
+from vramscope.exporters.exposition.families import Families
 from vramscope.exporters.exposition.limits import Limits
+from vramscope.exporters.exposition.rendered import Renderer
 
 LOCAL: dict[str, Any] = {"host": "127.0.0.1", "port": 0}
 SHORT_S = 0.2
@@ -86,8 +88,12 @@ async def test_silent_clients_make_room_for_a_scraper(connect: Any) -> None:
         assert (await scraper.ask("/page")).status == 200
         assert await scrapes(connect, endpoint)
         assert await silent[1].closed() == b""
-        assert endpoint.connections.cut_total["evicted"] == 2
         assert len(endpoint.connections) <= 4
+        families = Families()
+        endpoint.connections.add_to(families)
+        text = Renderer().render(families).page().decode()
+        assert 'vramscope_exporter_connections_cut_total{reason="evicted"} 2.0' in text
+        assert 'vramscope_exporter_connections{state="answering"} 0.0' in text
 
 
 async def test_newcomer_is_refused_when_all_places_are_being_answered(connect: Any) -> None:
