@@ -1,35 +1,52 @@
 """The exporter: refreshes on its own clock and keeps the rendered page for whoever scrapes."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import version
-from typing import Any
-
-from prometheus_client import CollectorRegistry, generate_latest
+from typing import Any, Protocol
 
 from vramscope.exporters.catalog import exporter as catalog
 from vramscope.exporters.engine.host import Reading
 from vramscope.exporters.exposition.engines import add_engine
 from vramscope.exporters.exposition.families import Families
+from vramscope.exporters.exposition.rendered import Rendered, Renderer
 from vramscope.exporters.exposition.signals_json import signals_document
+from vramscope.exporters.signals.samples import EngineSample
 from vramscope.exporters.sources import Sources
 
-__all__ = ["Exporter"]
+__all__ = ["Exporter", "MoreSources"]
+
+
+class MoreSources(Protocol):
+    """What else is on the page beside the engines."""
+
+    def add_to(self, families: Families, engines: Iterable[EngineSample]) -> Sequence[Reading]:
+        """Read now, add the families, and return what was read and what was not."""
 
 
 class Exporter:
-    """Turns readings into a page. Not thread-safe: one refresh at a time."""
+    """Turns readings into a page. Not thread-safe: one refresh at a time.
+
+    Args:
+        read: the engines.
+        more: what else, if anything.
+        clock: monotonic, seconds.
+    """
 
     def __init__(
         self,
         read: Callable[[], Iterable[Reading]],
+        more: MoreSources | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._read = read
+        self._more = more
         self._clock = clock
+        self._renderer = Renderer(clock)
         self._last_refresh_s: float | None = None
+        self._version = version("vramscope")
         self.sources = Sources()
-        self.page = b""
+        self.page: Rendered = self._renderer.render(())
         self.refreshed_at_s: float | None = None
         """When the page was made, on the exporter's clock; None before the first."""
 
@@ -37,17 +54,18 @@ class Exporter:
         """Read all sources and render the page anew."""
         start_s = self._clock()
         readings = list(self._read())
+        samples = [reading.sample for reading in readings if reading.sample is not None]
+        body = Families()
+        for sample in samples:
+            add_engine(body, sample)
+        if self._more is not None:
+            readings += self._more.add_to(body, samples)
         self.sources.update(readings, self._clock())
-        families = Families()
-        families.add(catalog.BUILD_INFO, 1, version("vramscope"))
-        self.sources.add_to(families, self._clock())
-        families.add(catalog.REFRESH_SECONDS, self._last_refresh_s)
-        for reading in readings:
-            if reading.sample is not None:
-                add_engine(families, reading.sample)
-        registry = CollectorRegistry(auto_describe=False)
-        registry.register(families)
-        self.page = generate_latest(registry)
+        head = Families()
+        head.add(catalog.BUILD_INFO, 1, self._version)
+        self.sources.add_to(head, self._clock())
+        head.add(catalog.REFRESH_SECONDS, self._last_refresh_s)
+        self.page = self._renderer.render([*head, *body])
         self.refreshed_at_s = self._clock()
         self._last_refresh_s = self.refreshed_at_s - start_s
 

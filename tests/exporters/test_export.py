@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-COMMAND = [sys.executable, "-m", "vramscope.exporters.cli", "export"]
+# Without GPUs, of which a host may have some or none.
+COMMAND = [sys.executable, "-m", "vramscope.exporters.cli", "export", "--gpu-source", "none"]
 
 
 def run(*options: str) -> subprocess.CompletedProcess[str]:

@@ -16,13 +16,13 @@ NOW_S = 1000.5
 @pytest.fixture
 def exporter(records: Any, monkeypatch: pytest.MonkeyPatch) -> Exporter:
     monkeypatch.setattr("vramscope.exporters.exporter.version", lambda _: "1.2.3")
-    return Exporter(HostRecords(records.folder, lambda: NOW_S).read, lambda: NOW_S)
+    return Exporter(HostRecords(records.folder, lambda: NOW_S).read, clock=lambda: NOW_S)
 
 
 def page(exporter: Exporter) -> str:
     exporter.refresh()
     exporter.refresh()  # the time a refresh takes shows from the second on
-    return exporter.page.decode()
+    return exporter.page.page().decode()
 
 
 def test_busy_engine_with_adapters(
@@ -78,4 +78,4 @@ def test_source_that_comes_back_keeps_its_errors(records: Any, exporter: Exporte
     exporter.refresh()
     assert exporter.sources.ready
     assert not exporter.sources.errors
-    assert 'vramscope_source_errors_total{source="records"} 1.0' in exporter.page.decode()
+    assert 'vramscope_source_errors_total{source="records"} 1.0' in exporter.page.page().decode()

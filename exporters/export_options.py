@@ -1,0 +1,144 @@
+"""The options of ``vramscope export`` and the help that teaches them."""
+
+import argparse
+from pathlib import Path
+
+__all__ = ["parser"]
+
+DESCRIPTION = """\
+Reads the vLLM engines of this host by the records that vramscope's probe writes, its GPUs
+by DCGM or NVML, and the fabric's ports by sysfs, and serves:
+
+  /metrics   for Prometheus (text, OpenMetrics, gzip); made once a refresh, whoever scrapes
+  /signals   the engines' signals as JSON, read at the moment of the request
+  /healthz   200 while the refresh loop lives
+  /readyz    200 when at least one source reads
+
+An engine has the probe when vramscope is installed in its Python environment
+(pip install vramscope): nothing else is needed.
+"""
+EPILOG = """\
+examples:
+  vramscope export                            serve on 127.0.0.1:19400
+  vramscope export --listen 0.0.0.0:19400 --web-config-file web.yml
+                                              TLS and users, for a Prometheus on another host
+  vramscope export --gpu-source none          engines only
+  vramscope export --once                     print the page and stop; exit code 1 if a source fails
+  vramscope export --once --json              print the engines' signals as JSON
+
+SIGHUP reloads the web configuration; Ctrl-C or SIGTERM stops.
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command's arguments."""
+    parser = argparse.ArgumentParser(
+        prog="vramscope export",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    _add_endpoint(parser)
+    _add_engines(parser)
+    _add_hardware(parser)
+    return parser
+
+
+def _add_endpoint(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("endpoint")
+    group.add_argument(
+        "--listen",
+        metavar="HOST:PORT",
+        type=_address,
+        default=("127.0.0.1", 19400),
+        help="where to serve; port 0 picks a free one (default 127.0.0.1:19400)",
+    )
+    group.add_argument(
+        "--web-config-file",
+        metavar="FILE",
+        type=Path,
+        help="TLS, client certificates, users and headers, in exporter-toolkit's format",
+    )
+    group.add_argument(
+        "--max-connections",
+        metavar="N",
+        type=_count,
+        default=256,
+        help="clients served at once; one more is turned away (default 256)",
+    )
+    group.add_argument(
+        "--period",
+        metavar="SECONDS",
+        type=_period,
+        default=1.0,
+        help="time between refreshes (default 1); below 1 costs the GPUs' work",
+    )
+    group.add_argument("--once", action="store_true", help="print the page and stop")
+    group.add_argument("--json", action="store_true", help="with --once: print /signals instead")
+
+
+def _add_engines(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("engines")
+    group.add_argument(
+        "--run-dir",
+        metavar="FOLDER",
+        type=Path,
+        help="where engines write their records (default: $VRAMSCOPE_RUN_DIR, else "
+        "/run/vramscope if writable, else $XDG_RUNTIME_DIR/vramscope, else the temp dir)",
+    )
+
+
+def _add_hardware(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("GPUs")
+    group.add_argument(
+        "--gpu-source",
+        choices=("auto", "dcgm", "nvml", "none"),
+        default="auto",
+        help="auto takes DCGM, else NVML, and goes over to DCGM when it appears (default auto)",
+    )
+    group.add_argument(
+        "--dcgm-address",
+        metavar="ADDRESS",
+        default="",
+        help="host engine as HOST:PORT or unix:///PATH (default: one of this process's own)",
+    )
+    group.add_argument(
+        "--links",
+        action="store_true",
+        help="each NVLink's traffic and errors too, not only the GPU's sum",
+    )
+    group.add_argument(
+        "--kubelet-socket",
+        metavar="FILE",
+        type=Path,
+        help="pod-resources socket (default: the kubelet's usual one where it exists)",
+    )
+    group.add_argument(
+        "--hpc-job-dir",
+        metavar="FOLDER",
+        type=Path,
+        help="files named by GPU index with a job id a line, as batch schedulers write them",
+    )
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r}: want HOST:PORT, e.g. 127.0.0.1:19400")
+    return host.strip("[]"), int(port)
+
+
+def _period(text: str) -> float:
+    try:
+        period_s = float(text)
+    except ValueError:
+        period_s = 0.0
+    if not 0.1 <= period_s <= 3600:
+        raise argparse.ArgumentTypeError(f"{text!r}: want seconds from 0.1 to 3600, e.g. 1")
+    return period_s
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 100_000:
+        raise argparse.ArgumentTypeError(f"{text!r}: want a number from 1 to 100000, e.g. 256")
+    return int(text)
