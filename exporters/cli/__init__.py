@@ -31,6 +31,11 @@ COMMANDS = {
         "controller",
         "run the engines of a file behind one OpenAI-compatible front door",
     ),
+    "topology": Command(
+        "vramscope.exporters.gpu.topology_command:main",
+        "exporter",
+        "show how near this host's GPUs are to each other, and what their links carry",
+    ),
 }
 
 EXIT_USAGE = 2
