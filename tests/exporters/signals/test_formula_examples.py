@@ -6,10 +6,13 @@ from types import ModuleType
 import pytest
 
 from vramscope.exporters.engine.probe import requests
-from vramscope.exporters.signals import kv, rates
+from vramscope.exporters.gpu import link_rate
+from vramscope.exporters.signals import fabric, kv, links, rates
+
+MODULES = (fabric, kv, link_rate, links, rates, requests)
 
 
-@pytest.mark.parametrize("module", [kv, rates, requests], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
 def test_examples_hold(module: ModuleType) -> None:
     result = doctest.testmod(module)
     assert result.attempted > 0
