@@ -11,6 +11,7 @@ from typing import NamedTuple
 __all__ = [
     "LINK_FILLS",
     "LINK_RATES",
+    "NVLINK_MB",
     "PER_LINK_ERRORS",
     "PROFILING",
     "QUANTITIES",

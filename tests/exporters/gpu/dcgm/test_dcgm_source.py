@@ -53,7 +53,7 @@ def test_quantities_are_in_base_units_whatever_the_version(
     assert sample.temperature_celsius == {"gpu": 55, "memory": 61}
     assert sample.power_watts == 412.5
     assert sample.energy_joules_total == 987_654.321
-    assert sample.throttle_reasons == {"software_power_cap"}
+    assert sample.throttle_reasons == frozenset({"software_power_cap"})
     assert sample.throttle_seconds_total["power"] == 2.5
     assert sample.ecc_errors_total == {
         ("corrected", "volatile"): 7,
