@@ -5,7 +5,9 @@ import asyncio
 import contextlib
 import json
 import logging
+import os
 import signal
+import socket
 import sys
 import time
 from collections.abc import Sequence
@@ -64,7 +66,9 @@ def _hardware(options: argparse.Namespace) -> Hardware:
         per_link=options.links,
     )
     owners = OwnerSource(options.kubelet_socket, options.hpc_job_dir)
-    return Hardware(source, owners, FabricSource(), _topology)
+    # In a pod the host's own name is the pod's; the node's comes by the downward API.
+    hostname = os.environ.get("NODE_NAME") or socket.gethostname()
+    return Hardware(source, owners, FabricSource(), _topology, hostname)
 
 
 def _topology() -> Topology:

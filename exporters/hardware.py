@@ -1,6 +1,5 @@
 """GPUs, who uses them, and the fabric of this host, read for one refresh."""
 
-import socket
 import time
 from collections.abc import Callable, Iterable, Sequence
 
@@ -44,7 +43,7 @@ class Hardware:
         owners: OwnerSource,
         fabric: FabricSource,
         topology: Callable[[], Topology],
-        hostname: str = socket.gethostname(),
+        hostname: str,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._gpus = gpus
@@ -55,6 +54,7 @@ class Hardware:
         self._clock = clock
         self._follower = GpuFollower()
         self._topology: Topology | None = None
+        self._topology_reading = Reading("topology")
         self._topology_at_s: float | None = None
 
     def add_to(self, families: Families, engines: Iterable[EngineSample]) -> Sequence[Reading]:
@@ -74,8 +74,9 @@ class Hardware:
             gpus = [sample.gpu for sample in reading.samples]
             add_gpus(families, reading, self._hostname, owners.owner, self._clock())
             add_gpu_users(families, gpus, owners, self._hostname)
-            add_engine_gpus(families, engine_gpus(engines, reading.samples))
             readings += self._add_topology(families)
+        # Engines name their GPUs themselves, so that the join needs no GPU source.
+        add_engine_gpus(families, engine_gpus(engines, reading.samples))
         fabric = self._fabric.read()
         add_fabric(families, fabric.ports, self._hostname)
         return [*readings, *fabric.readings]
@@ -101,10 +102,10 @@ class Hardware:
             self._topology_at_s = now
             try:
                 self._topology = self._read_topology()
+                self._topology_reading = Reading("topology")
             except SourceUnavailableError as error:
                 self._topology = None
-                return [Reading("topology", error=str(error))]
+                self._topology_reading = Reading("topology", error=str(error))
         if self._topology is not None:
             add_topology(families, self._topology, self._hostname)
-            return [Reading("topology")]
-        return []
+        return [self._topology_reading]

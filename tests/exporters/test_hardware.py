@@ -1,0 +1,134 @@
+"""What the hardware's part of a page does on good and bad days; sources are arguments."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from vramscope.exporters.errors import SourceUnavailableError
+from vramscope.exporters.exposition.families import Families
+from vramscope.exporters.gpu.choose import NoSource
+from vramscope.exporters.gpu.fabric import FabricSource
+from vramscope.exporters.gpu.owners import OwnerSource
+from vramscope.exporters.gpu.source import GpuSource
+from vramscope.exporters.gpu.topology import GpuPlace, Topology
+from vramscope.exporters.hardware import TOPOLOGY_PERIOD_S, Hardware
+from vramscope.exporters.signals.gpu import GpuIdentity, GpuReading, GpuSample
+
+GPU = GpuIdentity(0, "GPU-a", "H100")
+TOPOLOGY = Topology((GpuPlace(0, "GPU-a", numa_node=1),))
+
+
+class Source:
+    """Reads what a test has put there."""
+
+    name = "nvml"
+
+    def __init__(self) -> None:
+        self.reading: GpuReading | SourceUnavailableError = GpuReading(
+            (GpuSample(GPU, 1.0, temperature_celsius={"gpu": 60.0}),)
+        )
+
+    def read(self) -> GpuReading:
+        if isinstance(self.reading, SourceUnavailableError):
+            raise self.reading
+        return self.reading
+
+    def close(self) -> None:
+        pass
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Callable[..., Hardware]:
+    def hardware(
+        source: GpuSource,
+        topology: Callable[[], Topology] = lambda: TOPOLOGY,
+        clock: Callable[[], float] = lambda: 2.0,
+    ) -> Hardware:
+        owners = OwnerSource(tmp_path / "no-kubelet.sock", clock=clock)
+        fabric = FabricSource(tmp_path / "no-fabric", clock)
+        return Hardware(source, owners, fabric, topology, "host-1", clock)
+
+    return hardware
+
+
+def names(families: Families) -> set[str]:
+    return {family.metric.name for family in families}
+
+
+def test_gpus_and_their_places_are_on_the_page(make: Callable[..., Hardware]) -> None:
+    families = Families()
+    readings = make(Source()).add_to(families, ())
+    assert {"vramscope_gpu_temperature_celsius", "vramscope_gpu_numa_node"} <= names(families)
+    errors = {reading.source: reading.error for reading in readings}
+    assert errors["gpu"] is None
+    assert errors["topology"] is None
+
+
+def test_kubelet_that_is_away_is_an_error_beside_the_gpus(make: Callable[..., Hardware]) -> None:
+    families = Families()
+    readings = make(Source()).add_to(families, ())
+    (kubelet,) = [reading for reading in readings if reading.source == "kubelet"]
+    assert "no-kubelet.sock" in (kubelet.error or "")
+    assert "vramscope_gpu_temperature_celsius" in names(families)
+
+
+def test_source_that_is_away_is_one_error_and_nothing_made_up(
+    make: Callable[..., Hardware],
+) -> None:
+    source, families = Source(), Families()
+    source.reading = SourceUnavailableError("no driver")
+    readings = make(source).add_to(families, ())
+    assert [(reading.source, reading.error) for reading in readings] == [("gpu", "no driver")]
+    assert names(families) == set()
+
+
+def test_lost_gpu_is_an_error_of_its_own(make: Callable[..., Hardware]) -> None:
+    source = Source()
+    sample = GpuSample(GPU, 1.0, temperature_celsius={"gpu": 60.0})
+    source.reading = GpuReading((sample,), {"GPU-b": "fell off the bus"})
+    families = Families()
+    readings = make(source).add_to(families, ())
+    errors = {reading.source: reading.error for reading in readings}
+    assert errors["gpu"] is None
+    assert errors["gpu:GPU-b"] == "fell off the bus"
+    assert "vramscope_gpu_temperature_celsius" in names(families)
+
+
+def test_topology_that_cannot_be_read_hides_nothing_else(make: Callable[..., Hardware]) -> None:
+    def broken() -> Topology:
+        raise SourceUnavailableError("no NVML")
+
+    families = Families()
+    readings = make(Source(), broken).add_to(families, ())
+    assert {reading.source: reading.error for reading in readings}["topology"] == "no NVML"
+    assert "vramscope_gpu_temperature_celsius" in names(families)
+
+
+def test_topology_is_read_now_and_then_and_shown_always(make: Callable[..., Hardware]) -> None:
+    clock, reads = Clock(), []
+
+    def topology() -> Topology:
+        reads.append(clock())
+        return TOPOLOGY
+
+    hardware = make(Source(), topology, clock)
+    for clock.now_s in (0.0, 1.0, TOPOLOGY_PERIOD_S):
+        families = Families()
+        hardware.add_to(families, ())
+        assert "vramscope_gpu_numa_node" in names(families)
+    assert reads == [0.0, TOPOLOGY_PERIOD_S]
+
+
+def test_without_gpus_there_is_no_source_to_fail(make: Callable[..., Hardware]) -> None:
+    families = Families()
+    assert list(make(NoSource()).add_to(families, ())) == []
+    assert names(families) == set()
