@@ -26,6 +26,7 @@ class GpuFollower:
         self._seen: dict[Hashable, tuple[str, float]] = {}
         self._xids: dict[tuple[str, int], int] = {}
         self._indexes: dict[str, int] = {}
+        self._source = ""
 
     def follow(self, reading: GpuReading, source: str) -> GpuReading:
         """Return the reading with totals for its counters and with rates where it had none.
@@ -34,6 +35,9 @@ class GpuFollower:
             reading: as the source gave it.
             source: the source's name.
         """
+        if source != self._source:
+            self._rates = Rates()  # totals stand still over the change: that is no rate of 0
+            self._source = source
         samples = tuple(self._sample(sample, source) for sample in reading.samples)
         self._indexes.update(reading.indexes)
         self._indexes.update((sample.gpu.uuid, sample.gpu.index) for sample in samples)
@@ -72,6 +76,8 @@ class GpuFollower:
             )
 
         def link(raw: LinkSample) -> LinkSample:
+            if not raw.bytes_total and not raw.errors_total:
+                return raw
             sums = totals(f"nvlink{raw.link}", raw.bytes_total)
             return replace(
                 raw,

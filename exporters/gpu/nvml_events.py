@@ -63,11 +63,14 @@ class XidEvents:
                 self._counts[key] = self._counts.get(key, 0) + 1
 
     def close(self) -> None:
-        """Let go of the event set; the counts stay."""
-        if self._set is not None:
-            self._calls.ask("nvmlEventSetFree", self._set)
-        self._set = None
-        self._uuids = {}
+        """Let go of the event set; the counts stay.
+
+        Raises:
+            SourceUnavailableError: the library is gone, and the set with it.
+        """
+        events, self._set, self._uuids = self._set, None, {}
+        if events is not None:
+            self._calls.ask("nvmlEventSetFree", events)
 
 
 def _address(handle: Any) -> int | None:

@@ -10,8 +10,8 @@ from vramscope.exporters.gpu.nvml_calls import NvmlCalls
 
 __all__ = ["GpmMeter"]
 
-MIN_INTERVAL_S = 0.1
-"""NVML wants samples at least this far apart."""
+MIN_INTERVAL_S = 0.105
+"""NVML wants samples 100 ms apart by its own clock; ours is read a moment before."""
 MIB = 1024.0 * 1024.0
 
 METRICS: dict[int, tuple[str, str, float]] = {

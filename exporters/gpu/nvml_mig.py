@@ -1,11 +1,12 @@
 """The MIG instances of one GPU by NVML."""
 
+import contextlib
 import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from vramscope.exporters.gpu.nvml_calls import NvmlCalls
+from vramscope.exporters.gpu.nvml_calls import NvmlCalls, UnreadableGpuError
 from vramscope.exporters.gpu.nvml_gpm import GpmMeter
 from vramscope.exporters.gpu.nvml_quantities import memory_bytes, processes
 from vramscope.exporters.signals.gpu import GpuIdentity, GpuSample
@@ -49,7 +50,11 @@ class MigInstances:
                 present[uuid] = mig
         for uuid in self._instances.keys() - present:
             self._instances.pop(uuid).gpm.close()
-        return [self._sample(uuid, mig, now_s) for uuid, mig in present.items()]
+        samples = []
+        for uuid, mig in present.items():
+            with contextlib.suppress(UnreadableGpuError):  # destroyed since the list was made
+                samples.append(self._sample(uuid, mig, now_s))
+        return samples
 
     def close(self) -> None:
         """Free what was allocated."""

@@ -50,6 +50,17 @@ def test_rate_that_the_gpu_measured_goes_before_ours() -> None:
     assert seen.pcie.bytes_total == {"tx": 1_500}
 
 
+def test_change_of_source_is_no_rate_of_0() -> None:
+    follower = GpuFollower()
+    follower.follow(reading(0, 1_000), "nvml")
+    follower.follow(reading(1, 1_500), "nvml")
+    (seen,) = follower.follow(reading(2, 90_000), "dcgm").samples
+    assert seen.pcie.bytes_total == {"tx": 1_500}
+    assert not seen.pcie.bytes_per_second
+    (seen,) = follower.follow(reading(3, 90_700), "dcgm").samples
+    assert seen.pcie.bytes_per_second == {"tx": 700}
+
+
 def test_energy_wraps_in_millijoules() -> None:
     follower = GpuFollower()
     top_j = 2**32 / 1e3

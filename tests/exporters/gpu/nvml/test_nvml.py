@@ -1,5 +1,6 @@
 """The NVML source: the real nvidia-ml-py on the synthetic library."""
 
+import doctest
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import pytest
 
 from vramscope.exporters.errors import SourceUnavailableError
+from vramscope.exporters.gpu import nvml_mig
 from vramscope.exporters.gpu.nvml import NvmlSource
 from vramscope.exporters.gpu.source import GpuSource
 from vramscope.exporters.gpu.xid import ANNOUNCED_XIDS
@@ -58,7 +60,7 @@ def test_quantities_come_in_base_units(nvml: Any) -> None:
     assert sample.temperature_celsius == {"gpu": 55, "memory": 61}
     assert sample.power_watts == 412.5
     assert sample.energy_joules_total == 412.5 * 11
-    assert sample.throttle_reasons == {"software_power_cap"}
+    assert sample.throttle_reasons == frozenset({"software_power_cap"})
     assert sample.throttle_seconds_total == {"software_power_cap": 1.1, "thermal": 0}
     assert sample.ecc_errors_total == {
         ("corrected", "volatile"): 7,
@@ -128,7 +130,7 @@ def test_gpm_measures_from_one_read_to_the_next(nvml: Any) -> None:
     assert not first(source).activity_ratio, "one sample measures nothing"
     nvml.tick(0.05)
     assert not first(source).activity_ratio, "samples under 100 ms apart measure nothing"
-    nvml.tick(0.05)
+    nvml.tick(0.06)
     sample = first(source)
     assert sample.activity_ratio == pytest.approx(
         {"graphics": 0.98, "sm": 0.91, "sm_occupancy": 0.33, "tensor": 0.42, "dram": 0.71}
@@ -227,6 +229,17 @@ def test_lost_gpu_hides_no_other_and_comes_back(nvml: Any) -> None:
     assert not reading.errors
 
 
+def test_gpu_that_fails_for_unknown_reasons_hides_no_other(nvml: Any) -> None:
+    source = opened(nvml)
+    source.read()
+    nvml.set(unknown=1)
+    reading = source.read()
+    assert len(reading.samples) == 7
+    assert reading.errors == {GPU1: "nvmlDeviceGetMemoryInfo: Unknown Error"}
+    nvml.set(unknown=-1)
+    assert not source.read().errors
+
+
 def test_gpu_lost_from_the_start_is_named_by_its_index(nvml: Any) -> None:
     nvml.set(gpus=2, lost=0)
     reading = opened(nvml).read()
@@ -267,9 +280,12 @@ def test_refused_call_is_not_made_at_each_refresh(
     source = opened(nvml)
     source.read()
     called = []
-    monkeypatch.setattr(
-        "pynvml.nvmlDeviceGetComputeRunningProcesses_v3", lambda handle: called.append(handle) or []
-    )
+
+    def processes(handle: Any) -> list[Any]:
+        called.append(handle)
+        return []
+
+    monkeypatch.setattr("pynvml.nvmlDeviceGetComputeRunningProcesses_v3", processes)
     source.read()
     assert not called
     nvml.tick(301)
@@ -341,6 +357,8 @@ def test_xid_counts_survive_a_driver_reload(nvml: Any) -> None:
     with pytest.raises(SourceUnavailableError):
         source.read()
     assert source.read().xids[GPU0, 31] == 1
+    nvml.set(xids="0:31,0:31")
+    assert source.read().xids[GPU0, 31] == 2
 
 
 def test_old_driver_lacks_symbols_and_the_rest_is_read(
@@ -359,6 +377,12 @@ def test_old_driver_lacks_symbols_and_the_rest_is_read(
     assert not reading.xids, "no event set: absent is not zero"
     assert sample.pcie.bytes_total
     assert sample.power_watts == 412.5
+
+
+def test_mig_profile_examples_hold() -> None:
+    result = doctest.testmod(nvml_mig)
+    assert result.attempted > 0
+    assert not result.failed
 
 
 def test_closed_source_opens_again(nvml: Any) -> None:

@@ -24,7 +24,8 @@ enum {
   DRIVER_NOT_LOADED = 9,
   TIMEOUT = 10,
   GPU_IS_LOST = 15,
-  VERSION_MISMATCH = 25
+  VERSION_MISMATCH = 25,
+  UNKNOWN = 999
 };
 enum { MOST_GPUS = 16, MOST_MIG = 7 };
 #define ALL_LINKS 0xffffffffu
@@ -42,6 +43,7 @@ static struct {
   int pcie_generation_now;
   int mig;        /* number of the GPU in MIG mode, with two instances; -1: none */
   int lost;       /* number of a GPU that is lost; -1: none */
+  int unknown;    /* number of a GPU whose memory gives an unknown error; -1: none */
   int denied;     /* 1: this user may not read ECC and processes */
   int unloaded;   /* 1: the driver is not loaded */
   int reloads;    /* a change: the driver was loaded again, the library must be opened again */
@@ -56,7 +58,7 @@ static struct {
 static struct timespec file_time;
 static ino_t file_inode;
 static struct timespec start;
-static int has_defaults, initialized, loads_seen;
+static int has_defaults, initialized, loads_seen, event_sets;
 static long slow_calls;
 
 static void defaults(void) {
@@ -65,7 +67,7 @@ static void defaults(void) {
   now.gpus = 8;
   now.nvlinks = 18;
   now.nvlink_switch = 1;
-  now.link_down = now.mig = now.lost = -1;
+  now.link_down = now.mig = now.lost = now.unknown = -1;
   now.gpm = now.pcie_fields = 1;
   now.pcie_generation_now = 5;
   now.clock_s = -1;
@@ -87,6 +89,7 @@ static void set(const char *key, const char *value) {
   INT(pcie_generation_now);
   INT(mig);
   INT(lost);
+  INT(unknown);
   INT(denied);
   INT(unloaded);
   INT(reloads);
@@ -167,7 +170,7 @@ int nvmlInitWithFlags(unsigned flags) {
 }
 
 int nvmlShutdown(void) {
-  initialized = 0;
+  initialized = event_sets = 0;
   return SUCCESS;
 }
 
@@ -250,6 +253,7 @@ static void memory_of(const device_t *device, memory_v2_t *memory) {
 #ifndef WITHOUT_MEMORY_V2
 int nvmlDeviceGetMemoryInfo_v2(device_t *device, memory_v2_t *memory) {
   CHECK(device);
+  if (device->gpu == now.unknown) return UNKNOWN;
   if (memory->version != (sizeof *memory | 2u << 24)) return VERSION_MISMATCH;
   memory_of(device, memory);
   return SUCCESS;
@@ -258,6 +262,7 @@ int nvmlDeviceGetMemoryInfo_v2(device_t *device, memory_v2_t *memory) {
 
 int nvmlDeviceGetMemoryInfo(device_t *device, unsigned long long *total_free_used) {
   CHECK(device);
+  if (device->gpu == now.unknown) return UNKNOWN;
   memory_v2_t memory;
   memory_of(device, &memory);
   total_free_used[0] = memory.total;
@@ -599,8 +604,8 @@ typedef struct {
 static int events_given;
 
 int nvmlEventSetCreate(void **set) {
-  static int the_set;
-  *set = &the_set;
+  event_sets = 1;
+  *set = &event_sets;
   return SUCCESS;
 }
 
@@ -612,7 +617,7 @@ int nvmlEventSetFree(void *set) {
 int nvmlDeviceRegisterEvents(device_t *device, unsigned long long types, void *set) {
   (void)types, (void)set;
   WHOLE(device);
-  return SUCCESS;
+  return event_sets ? SUCCESS : INVALID_ARGUMENT; /* a set does not outlive the library */
 }
 
 int nvmlEventSetWait_v2(void *set, event_t *event, unsigned timeout_ms) {
