@@ -623,6 +623,7 @@ int nvmlDeviceRegisterEvents(device_t *device, unsigned long long types, void *s
 int nvmlEventSetWait_v2(void *set, event_t *event, unsigned timeout_ms) {
   (void)set, (void)timeout_ms;
   refresh();
+  if (!event_sets) return INVALID_ARGUMENT;
   const char *next = now.xids;
   for (int skipped = 0; next && skipped < events_given; skipped++) {
     next = strchr(next, ',');
