@@ -182,6 +182,8 @@ class SyntheticDcgm:
         self.unwatchable: dict[int, int] = {}
         self.xids: dict[tuple[int, int], list[tuple[int, int]]] = {}
         """(time in microseconds, XID), by entity."""
+        self.xid_failure: int = 0
+        """A code that reading XIDs fails with."""
         self.watched: dict[tuple[int, int], dict[int, tuple[int, int]]] = {}
         """(period in microseconds, samples kept), by entity and field."""
         self.connections: list[dict[str, Any]] = []
@@ -336,6 +338,7 @@ class Group(Named):
 
     def GetAllSinceLastCall_v2(self, held: "Collection | None", fields: FieldGroup) -> "Collection":  # noqa: N802
         self._dcgm.check(self._handle)
+        check(self._dcgm.xid_failure)
         if held is None:
             held = Collection()
             self._latest(held, fields)

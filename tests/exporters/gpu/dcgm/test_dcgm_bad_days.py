@@ -72,10 +72,23 @@ def test_gpu_that_was_lost_at_the_start_is_tried_again_after_a_minute(
     opened = source(dcgm, clock=lambda: now_s)
     assert opened.read().errors == {"1": "GPU is unreachable (-18)"}
     dcgm.failing = {}
+    connections = len(dcgm.connections)
     now_s = 59.0
     assert len(opened.read().samples) == 1
+    assert len(dcgm.connections) == connections
     now_s = 60.0
     assert len(opened.read().samples) == 2
+
+
+def test_gpu_that_stays_lost_does_not_disturb_the_connection(synthetic: Any, source: Open) -> None:
+    dcgm = synthetic.SyntheticDcgm(gpus=2)
+    dcgm.failing = {(synthetic.GPU, 1): synthetic.GPU_IS_LOST}
+    now_s = 0.0
+    opened = source(dcgm, clock=lambda: now_s)
+    for minute in range(4):
+        now_s = 60.0 * minute
+        assert len(opened.read().samples) == 1
+    assert len(dcgm.connections) == 1
 
 
 def test_gpu_with_nothing_to_read_says_why(synthetic: Any, source: Open) -> None:
@@ -126,6 +139,24 @@ def test_xids_stay_counted_when_the_engine_restarts(synthetic: Any, source: Open
     assert opened.read().samples[0].dcgm_fields[230] == 79
 
 
+def test_xids_that_can_not_be_read_now_cost_nothing_else(synthetic: Any, source: Open) -> None:
+    dcgm = synthetic.SyntheticDcgm()
+    opened = source(dcgm)
+    dcgm.xid_failure = -14
+    assert opened.read().samples
+    dcgm.xid_failure = 0
+    dcgm.xids = {(synthetic.GPU, 0): [(20, 79)]}
+    assert opened.read().xids == {(UUID_0, 79): 1}
+
+
+def test_xids_that_may_not_be_watched_cost_nothing_else(synthetic: Any, source: Open) -> None:
+    dcgm = synthetic.SyntheticDcgm()
+    dcgm.unwatchable = {230: synthetic.NO_PERMISSION}
+    reading = source(dcgm).read()
+    assert len(reading.samples) == 1
+    assert reading.xids == {}
+
+
 def test_xid_of_a_mig_instance_counts_for_its_gpu(synthetic: Any, source: Open) -> None:
     dcgm = synthetic.SyntheticDcgm()
     dcgm.instances = {4: (0, 1, "1g.10gb")}
@@ -136,7 +167,7 @@ def test_xid_of_a_mig_instance_counts_for_its_gpu(synthetic: Any, source: Open) 
 
 def test_host_without_gpus_is_no_source(synthetic: Any, source: Open) -> None:
     dcgm = synthetic.SyntheticDcgm(gpus=0)
-    with pytest.raises(SourceUnavailableError, match="no GPU that DCGM supports"):
+    with pytest.raises(SourceUnavailableError, match="no GPU that it supports"):
         source(dcgm)
     assert not dcgm.open_groups
 
