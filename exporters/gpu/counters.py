@@ -16,17 +16,14 @@ class MonotonicCounters:
     - else it restarted from 0 (the driver was reloaded, the GPU reset): it counted its value.
 
     When the source changes, what both count starts at different moments: the total goes on from
-    where it was, and what happened between the two reads is lost. Events are the exception:
-    a source counts them from 0 when it opens, so its first value is all new.
+    where it was, and what happened between the two reads is lost.
     """
 
     def __init__(self) -> None:
         self._last: dict[Hashable, tuple[str, float]] = {}
         self._total: dict[Hashable, float] = {}
 
-    def advance(
-        self, key: Hashable, raw: float, source: str, scale: float = 1.0, *, events: bool = False
-    ) -> float:
+    def advance(self, key: Hashable, raw: float, source: str, scale: float = 1.0) -> float:
         """Take in a raw value; return the total.
 
         Args:
@@ -34,13 +31,12 @@ class MonotonicCounters:
             raw: its value in the unit in which it wraps.
             source: who counted.
             scale: of the total's unit, e.g. 1024 when raw counts KiB and the total bytes.
-            events: the source counts from 0 when it opens.
         """
         if key not in self._total:
             self._total[key] = raw * scale
         else:
             before, last = self._last[key]
-            step = raw if events else 0.0
+            step = 0.0
             if before == source:
                 step = raw - last if raw >= last else _over_the_top(last, raw)
             self._total[key] += step * scale

@@ -42,8 +42,8 @@ class GpuFollower:
         self._indexes.update(reading.indexes)
         self._indexes.update((sample.gpu.uuid, sample.gpu.index) for sample in samples)
         for key, count in reading.xids.items():
-            total = self._counters.advance(("xid", *key), count, source, events=True)
-            self._xids[key] = round(total)
+            # Events are counted from 0 and over changes of source, by the one that chooses it.
+            self._xids[key] = round(self._counters.advance(("xid", *key), count, "events"))
         self._forget(max((sample.read_at_s for sample in samples), default=None))
         return replace(reading, samples=samples, xids=dict(self._xids), indexes=dict(self._indexes))
 

@@ -52,14 +52,6 @@ def test_change_of_source_neither_falls_nor_jumps() -> None:
     assert counters.advance(KEY, 5_200, "nvml") == 5_010
 
 
-def test_events_of_a_new_source_are_all_new() -> None:
-    counters = MonotonicCounters()
-    assert counters.advance(KEY, 2, "nvml", events=True) == 2
-    assert counters.advance(KEY, 0, "dcgm", events=True) == 2
-    assert counters.advance(KEY, 1, "dcgm", events=True) == 3
-    assert counters.advance(KEY, 1, "nvml", events=True) == 4
-
-
 @given(
     st.lists(
         st.tuples(st.integers(0, 2**64), st.sampled_from(["nvml", "dcgm"])), min_size=2, max_size=20

@@ -95,12 +95,20 @@ def test_lost_gpu_keeps_its_index_and_its_xids() -> None:
     assert seen.xids == {("GPU-a", 79): 1}
 
 
-def test_xids_of_a_source_that_follows_are_added() -> None:
+def test_xids_are_not_counted_again_when_the_source_changes() -> None:
+    """The source that is chosen anew goes on from the counts of the one before."""
     follower = GpuFollower()
     follower.follow(GpuReading((), xids={("GPU-a", 31): 2}), "nvml")
-    seen = follower.follow(GpuReading((), xids={("GPU-a", 31): 1}), "dcgm")
+    seen = follower.follow(GpuReading((), xids={("GPU-a", 31): 3}), "dcgm")
     assert seen.xids == {("GPU-a", 31): 3}
-    assert follower.follow(GpuReading(()), "dcgm").xids == {("GPU-a", 31): 3}
+
+
+def test_xids_that_are_counted_from_0_again_go_on() -> None:
+    follower = GpuFollower()
+    follower.follow(GpuReading((), xids={("GPU-a", 31): 2}), "nvml")
+    seen = follower.follow(GpuReading((), xids={("GPU-a", 31): 1}), "nvml")
+    assert seen.xids == {("GPU-a", 31): 3}
+    assert follower.follow(GpuReading(()), "nvml").xids == {("GPU-a", 31): 3}, "silent source"
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from vramscope.exporters.errors import SourceUnavailableError
 from vramscope.exporters.exposition.families import Families
 from vramscope.exporters.exposition.topology import add_topology
+from vramscope.exporters.gpu.nvml import NvmlSource
 from vramscope.exporters.gpu.nvml_topology import read_topology
 from vramscope.exporters.gpu.topology import (
     GpuPlace,
@@ -75,6 +76,13 @@ def test_lost_gpu_is_said_and_the_others_keep_their_places(nvml: Any, sysfs: Pat
     assert topology.level(0, 2) == "NV18"
     assert topology.level(0, 1) == "?"
     assert "GPU1: GPU is lost" in render(topology)
+
+
+def test_open_source_reads_on_after_the_topology(nvml: Any, sysfs: Path) -> None:
+    source = NvmlSource(clock=nvml.clock)
+    source.read()
+    read_topology(sysfs, nvml.clock)
+    assert len(source.read().samples) == 8
 
 
 def test_matrix_as_text(nvml: Any, sysfs: Path, golden: Golden) -> None:

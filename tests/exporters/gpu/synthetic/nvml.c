@@ -161,8 +161,7 @@ int nvmlInitWithFlags(unsigned flags) {
   (void)flags;
   refresh();
   if (now.unloaded) return DRIVER_NOT_LOADED;
-  if (!initialized) clock_gettime(CLOCK_MONOTONIC, &start);
-  initialized = 1;
+  if (!initialized++) clock_gettime(CLOCK_MONOTONIC, &start);
   loads_seen = now.reloads;
   for (int gpu = 0; gpu < MOST_GPUS; gpu++)
     for (int mig = 0; mig <= MOST_MIG; mig++) devices[gpu][mig] = (device_t){gpu, mig};
@@ -170,7 +169,8 @@ int nvmlInitWithFlags(unsigned flags) {
 }
 
 int nvmlShutdown(void) {
-  initialized = event_sets = 0;
+  if (!initialized) return UNINITIALIZED;
+  if (!--initialized) event_sets = 0;
   return SUCCESS;
 }
 
