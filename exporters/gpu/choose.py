@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Literal, get_args
 
@@ -132,7 +133,7 @@ class AutoSource:
             reading = self._source.read()
         self._failing = False
         self._xids_now = reading.xids
-        return GpuReading(reading.samples, reading.errors, self._all_xids())
+        return replace(reading, xids=self._all_xids())
 
     def close(self) -> None:
         """Close what is read."""

@@ -120,7 +120,8 @@ class DcgmSource:
             group, i = entity.key
             own_links = links.get(i, ()) if group == GPU else ()
             samples.append(gpu_sample(entity.gpu, now_s, known, own_links))
-        return GpuReading(tuple(samples), errors, dict(self._xids.counts))
+        indexes = {entity.gpu.uuid: entity.gpu.index for entity in session.entities}
+        return GpuReading(tuple(samples), errors, dict(self._xids.counts), indexes)
 
     def _take_xids(self, session: Session, *, count: bool) -> None:
         uuids = {entity.key: entity.whole_uuid for entity in session.entities}

@@ -36,7 +36,7 @@ class Fake:
             self.up = self.reopens
             raise SourceUnavailableError(f"{self.name} went away")
         sample = GpuSample(GpuIdentity(0, "GPU-a", name=self.name), read_at_s=0.0)
-        return GpuReading((sample,), xids=dict(self.xids))
+        return GpuReading((sample,), {"GPU-b": "lost"}, dict(self.xids), {"GPU-b": 1})
 
     def close(self) -> None:
         self.closed += 1
@@ -83,6 +83,11 @@ def test_nvml_is_taken_where_dcgm_does_not_work_and_one_line_says_why(
     host.dcgm.up = False
     assert read_from(host.choose()) == "nvml"
     assert caplog.messages == ["gpu: reading from nvml; not dcgm: dcgm is away"]
+
+
+def test_what_a_source_reads_is_passed_on_whole(host: Host) -> None:
+    host.dcgm.xids = {XID_79: 1}
+    assert host.choose().read() == host.dcgm.read()
 
 
 def test_dcgm_that_appears_later_is_taken_within_a_minute(host: Host) -> None:

@@ -48,6 +48,7 @@ def test_lost_gpu_is_an_error_and_the_others_stay(synthetic: Any, source: Open) 
     assert [s.gpu.index for s in reading.samples] == [0]
     assert reading.errors.keys() == {UUID_1}
     assert "GPU is lost" in reading.errors[UUID_1]
+    assert reading.indexes == {UUID_0: 0, UUID_1: 1}
     dcgm.find(1)
     reading = opened.read()
     assert [s.gpu.index for s in reading.samples] == [0, 1]
