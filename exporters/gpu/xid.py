@@ -23,14 +23,12 @@ XID_CLASSES: dict[int, XidClass] = {
     13: "application",  # graphics engine exception: out-of-range access, illegal instruction
     31: "application",  # MMU fault: illegal address
     32: "application",  # invalid or corrupted push buffer stream, by the DMA controller
-    37: "application",  # driver firmware error of a channel
-    38: "application",  # driver firmware error
     39: "application",  # copy engine exception (0)
     40: "application",  # copy engine exception (1)
     41: "application",  # copy engine exception (2)
     42: "application",  # video processor exception
     43: "application",  # GPU stopped processing: a channel was reset
-    44: "watch",  # graphics engine fault during context switch
+    44: "reset_gpu",  # graphics engine fault during context switch
     45: "application",  # preemptive cleanup: channels of a process that ended or met another error
     46: "reset_gpu",  # GPU stopped processing: timeout of the GPU
     48: "reset_gpu",  # double-bit ECC error (seldom alone: 63 or 64 tell how it went on)
@@ -47,12 +45,12 @@ XID_CLASSES: dict[int, XidClass] = {
     94: "application",  # contained memory error: only the applications it names are hit
     95: "reset_gpu",  # uncontained memory error
     109: "reset_gpu",  # context switch timeout
-    110: "restart_node",  # security fault
+    110: "reset_gpu",  # security fault
     119: "reset_gpu",  # GSP RPC timeout
     120: "reset_gpu",  # GSP error
     121: "watch",  # C2C link corrected error
     123: "reset_gpu",  # power management unit: SPI RPC timeout
-    136: "reset_gpu",  # link training failed
+    136: "check_link",  # NVLink training failed
     137: "check_link",  # NVLink privileged error: fault from a remote GPU
     140: "reset_gpu",  # unrecovered ECC error
     143: "reset_gpu",  # GPU initialisation error
@@ -63,13 +61,13 @@ XID_CLASSES: dict[int, XidClass] = {
     148: "check_link",  # NVLink: NVLPW control error
     149: "check_link",  # NVLink: NETIR error
     150: "check_link",  # NVLink: MSE error
-    151: "restart_node",  # key rotation error
     154: "watch",  # the recovery action has changed: read it in the message
     155: "check_link",  # NVLink: software-defined error
     156: "watch",  # resource retirement event
     157: "check_hardware",  # resource retirement failure
 }
-"""Class by code; the comment is NVIDIA's meaning."""
+"""Class by code; the comment is NVIDIA's meaning. A code whose action is not documented, or is to
+ask NVIDIA, is left out: ``unknown``."""
 
 ANNOUNCED_XIDS = (13, 31, 43, 45, 48, 63, 64, 74, 79, 94, 95, 119)
 """Codes whose counters are published at 0 for each GPU, so that a first event is an increase."""
