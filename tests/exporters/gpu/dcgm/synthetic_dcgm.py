@@ -98,7 +98,7 @@ VALUES: dict[int, int | float | str] = {
     1092: 2 * 10**15,
     1201: 7 * 10**15,
     1203: 8 * 10**15,
-    1420: 3_500_000_000,
+    1420: 2_500_000_000,
     1421: 0,
     1422: 0,
     1423: 250_000_000,
@@ -188,6 +188,8 @@ class SyntheticDcgm:
         """(period in microseconds, samples kept), by entity and field."""
         self.connections: list[dict[str, Any]] = []
         self.open_groups: set[str] = set()
+        self.collections: list[Collection] = []
+        """What the source reads XIDs into."""
 
     def bindings(self) -> Bindings:
         pydcgm = SimpleNamespace(
@@ -341,6 +343,7 @@ class Group(Named):
         check(self._dcgm.xid_failure)
         if held is None:
             held = Collection()
+            self._dcgm.collections.append(held)
             self._latest(held, fields)
             return held
         for entity in self.entities:

@@ -40,6 +40,19 @@ def test_engine_that_restarted_between_two_reads_is_found_out(synthetic: Any, so
     assert dcgm.watched
 
 
+@pytest.mark.parametrize("code", [-10, -11, -21])
+def test_engine_that_dies_amid_a_read_is_no_lost_gpu(
+    code: int, synthetic: Any, source: Open
+) -> None:
+    dcgm = synthetic.SyntheticDcgm(gpus=2)
+    opened = source(dcgm)
+    dcgm.failing = {(synthetic.GPU, 0): code}
+    with pytest.raises(SourceUnavailableError):
+        opened.read()
+    dcgm.failing = {}
+    assert len(opened.read().samples) == 2
+
+
 def test_lost_gpu_is_an_error_and_the_others_stay(synthetic: Any, source: Open) -> None:
     dcgm = synthetic.SyntheticDcgm(gpus=2)
     opened = source(dcgm)
@@ -138,6 +151,16 @@ def test_xids_stay_counted_when_the_engine_restarts(synthetic: Any, source: Open
     dcgm.xids = {gpu: [(90, 79)]}
     assert opened.read().xids == {(UUID_0, 79): 2}
     assert opened.read().samples[0].dcgm_fields[230] == 79
+
+
+def test_what_holds_xids_does_not_grow(synthetic: Any, source: Open) -> None:
+    dcgm = synthetic.SyntheticDcgm()
+    opened = source(dcgm)
+    for at_us in range(1, 20):
+        dcgm.xids = {(synthetic.GPU, 0): [(at_us, 79)]}
+        opened.read()
+    (held,) = dcgm.collections
+    assert held.values == {}
 
 
 def test_xids_that_can_not_be_read_now_cost_nothing_else(synthetic: Any, source: Open) -> None:

@@ -54,7 +54,7 @@ def test_quantities_are_in_base_units_whatever_the_version(
     assert sample.power_watts == 412.5
     assert sample.energy_joules_total == 987_654.321
     assert sample.throttle_reasons == frozenset({"software_power_cap"})
-    assert sample.throttle_seconds_total["power"] == 2.5
+    assert sample.throttle_seconds_total["software_power_cap"] == 2.5
     assert sample.ecc_errors_total == {
         ("corrected", "volatile"): 7,
         ("uncorrected", "volatile"): 0,
@@ -79,7 +79,7 @@ def test_cumulative_bytes_are_counters_where_dcgm_has_them(synthetic: Any, sourc
     assert new.pcie.bytes_total == {"tx": 10**15, "rx": 2 * 10**15}
     assert new.nvlink_bytes_total == {"tx": 7 * 10**15, "rx": 8 * 10**15}
     assert new.c2c_bytes_per_second == {"tx": 4000, "rx": 5000}
-    assert new.throttle_seconds_total["software_power_cap"] == 3.5
+    assert new.throttle_seconds_total["software_power_cap"] == 2.5
     assert new.throttle_seconds_total["hardware_thermal"] == 0.25
 
 
@@ -112,7 +112,7 @@ def test_ids_of_4_7_stand_in_where_the_original_ids_are_gone(synthetic: Any, sou
     assert sample.utilization_ratio["gpu"] == 0.97
     assert sample.clock_hz == {"sm": 1.98e9, "memory": 2.619e9}
     assert sample.energy_joules_total == 987_654
-    assert sample.throttle_seconds_total["power"] == 2.5
+    assert sample.throttle_seconds_total["software_power_cap"] == 2.5
     in_original_units = {i: sample.dcgm_fields[i] for i in (100, 156, 203, 240, 252, 449)}
     assert in_original_units == {
         100: 1980,
