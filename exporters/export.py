@@ -16,7 +16,7 @@ from aiohttp import web
 
 from vramscope.exporters.engine.host import HostRecords
 from vramscope.exporters.engine.rundir import run_dir
-from vramscope.exporters.errors import SourceUnavailableError
+from vramscope.exporters.errors import SourceUnavailableError, VramscopeError
 from vramscope.exporters.export_options import parser
 from vramscope.exporters.exporter import Exporter
 from vramscope.exporters.exposition.endpoint import serve
@@ -24,6 +24,8 @@ from vramscope.exporters.exposition.limits import Limits
 from vramscope.exporters.exposition.pages import Page
 from vramscope.exporters.exposition.rendered import Rendered
 from vramscope.exporters.gpu.choose import open_source
+from vramscope.exporters.gpu.compat import DcgmCompat, default_counters
+from vramscope.exporters.gpu.compat_csv import read_counters
 from vramscope.exporters.gpu.fabric import FabricSource
 from vramscope.exporters.gpu.owners import OwnerSource
 from vramscope.exporters.gpu.topology import Topology
@@ -59,16 +61,25 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _hardware(options: argparse.Namespace) -> Hardware:
+    # In a pod the host's own name is the pod's; the node's comes by the downward API.
+    hostname = os.environ.get("NODE_NAME") or socket.gethostname()
+    compat, fields = None, frozenset[int]()
+    if options.compat == "dcgm":
+        counters = read_counters(options.collectors) if options.collectors else default_counters()
+        for row in counters.left_out:
+            log.warning("--compat dcgm leaves out %s", row)
+        compat, fields = DcgmCompat(counters, hostname), counters.field_ids
+    elif options.collectors:
+        raise VramscopeError("--collectors: want it with --compat dcgm only")
     source = open_source(
         options.gpu_source,
         options.dcgm_address,
         period_s=options.period,
+        dcgm_fields=fields,
         per_link=options.links,
     )
     owners = OwnerSource(options.kubelet_socket, options.hpc_job_dir)
-    # In a pod the host's own name is the pod's; the node's comes by the downward API.
-    hostname = os.environ.get("NODE_NAME") or socket.gethostname()
-    return Hardware(source, owners, FabricSource(), _topology, hostname)
+    return Hardware(source, owners, FabricSource(), _topology, hostname, compat)
 
 
 def _topology() -> Topology:

@@ -108,6 +108,19 @@ def _add_hardware(parser: argparse.ArgumentParser) -> None:
         help="each NVLink's traffic and errors too, not only the GPU's sum",
     )
     group.add_argument(
+        "--compat",
+        choices=("dcgm",),
+        help="dcgm-exporter's names, labels and units beside vramscope's own, for dashboards "
+        "that have them",
+    )
+    group.add_argument(
+        "-f",
+        "--collectors",
+        metavar="FILE",
+        type=Path,
+        help="with --compat dcgm: dcgm-exporter's counters file (default: its default set)",
+    )
+    group.add_argument(
         "--kubelet-socket",
         metavar="FILE",
         type=Path,

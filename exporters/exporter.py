@@ -9,6 +9,7 @@ from vramscope.exporters.catalog import exporter as catalog
 from vramscope.exporters.engine.host import Reading
 from vramscope.exporters.exposition.engines import add_engine
 from vramscope.exporters.exposition.families import Families
+from vramscope.exporters.exposition.render import FamilyText
 from vramscope.exporters.exposition.rendered import Rendered, Renderer
 from vramscope.exporters.exposition.signals_json import signals_document
 from vramscope.exporters.signals.samples import EngineSample
@@ -18,7 +19,13 @@ __all__ = ["Exporter", "MoreSources"]
 
 
 class MoreSources(Protocol):
-    """What else is on the page beside the engines."""
+    """What else is on the page beside the engines.
+
+    Attributes:
+        texts: of the last ``add_to``, families under names that are not the catalog's.
+    """
+
+    texts: Sequence[FamilyText]
 
     def add_to(self, families: Families, engines: Iterable[EngineSample]) -> Sequence[Reading]:
         """Read now, add the families, and return what was read and what was not."""
@@ -65,7 +72,8 @@ class Exporter:
         head.add(catalog.BUILD_INFO, 1, self._version)
         self.sources.add_to(head, self._clock())
         head.add(catalog.REFRESH_SECONDS, self._last_refresh_s)
-        self.page = self._renderer.render([*head, *body])
+        foreign = () if self._more is None else self._more.texts
+        self.page = self._renderer.render([*head, *body], foreign)
         self.refreshed_at_s = self._clock()
         self._last_refresh_s = self.refreshed_at_s - start_s
 

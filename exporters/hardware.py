@@ -9,7 +9,9 @@ from vramscope.exporters.exposition.fabric import add_fabric
 from vramscope.exporters.exposition.families import Families
 from vramscope.exporters.exposition.gpus import add_gpus
 from vramscope.exporters.exposition.owners import add_engine_gpus, add_gpu_users
+from vramscope.exporters.exposition.render import FamilyText
 from vramscope.exporters.exposition.topology import add_topology
+from vramscope.exporters.gpu.compat import DcgmCompat
 from vramscope.exporters.gpu.engines import engine_gpus
 from vramscope.exporters.gpu.fabric import FabricSource
 from vramscope.exporters.gpu.follower import GpuFollower
@@ -34,6 +36,7 @@ class Hardware:
         fabric: ports to other hosts.
         topology: returns how the GPUs hang together; called every five minutes.
         hostname: label of the GPUs' series.
+        compat: makes dcgm-exporter's families beside ours, if they are wanted.
         clock: monotonic, seconds.
     """
 
@@ -44,6 +47,7 @@ class Hardware:
         fabric: FabricSource,
         topology: Callable[[], Topology],
         hostname: str,
+        compat: DcgmCompat | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._gpus = gpus
@@ -51,7 +55,10 @@ class Hardware:
         self._fabric = fabric
         self._read_topology = topology
         self._hostname = hostname
+        self._compat = compat
         self._clock = clock
+        self.texts: Sequence[FamilyText] = ()
+        """dcgm-exporter's families of the last ``add_to``."""
         self._follower = GpuFollower()
         self._topology: Topology | None = None
         self._topology_reading = Reading("topology")
@@ -68,12 +75,15 @@ class Hardware:
             What was read and what was not.
         """
         reading, readings = self._read_gpus()
+        self.texts = ()
         if reading.samples or reading.errors:
             owners = self._owners.read()
             readings += owners.readings
             gpus = [sample.gpu for sample in reading.samples]
             add_gpus(families, reading, self._hostname, owners.owner, self._clock())
             add_gpu_users(families, gpus, owners, self._hostname)
+            if self._compat is not None:
+                self.texts = tuple(self._compat.texts(reading, owners.owner))
             readings += self._add_topology(families)
         # Engines name their GPUs themselves, so that the join needs no GPU source.
         add_engine_gpus(families, engine_gpus(engines, reading.samples))

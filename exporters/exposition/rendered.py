@@ -90,9 +90,14 @@ class Renderer:
         self._lines = LineMaker()
         self._asked_s: dict[Form, float] = {}
 
-    def render(self, families: Iterable[Family]) -> Rendered:
-        """Return the page of ``families``, in the forms that scrapers use made ahead."""
-        rendered = Rendered(self._lines.lines(families), self._note)
+    def render(self, families: Iterable[Family], more: Iterable[FamilyText] = ()) -> Rendered:
+        """Return the page of ``families``, in the forms that scrapers use made ahead.
+
+        Args:
+            families: under the catalog's names.
+            more: families under names that are not the catalog's, behind the others.
+        """
+        rendered = Rendered([*self._lines.lines(families), *more], self._note)
         now = self._clock()
         for form, asked_s in list(self._asked_s.items()):
             if now - asked_s <= WANTED_FOR_S:

@@ -109,8 +109,7 @@ class AutoSource:
         self._tried_s = clock()
         self.name = self._names[0]
         """Of what is read; the best of all while nothing is."""
-        if not self._take_one_of(self._names):
-            log.warning("gpu: %s", self._nothing())
+        self._take_one_of(self._names)  # the first read says it when there is none
 
     def read(self) -> GpuReading:
         """Return what there is now.

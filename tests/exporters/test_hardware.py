@@ -8,6 +8,7 @@ import pytest
 from vramscope.exporters.errors import SourceUnavailableError
 from vramscope.exporters.exposition.families import Families
 from vramscope.exporters.gpu.choose import NoSource
+from vramscope.exporters.gpu.compat import DcgmCompat, default_counters
 from vramscope.exporters.gpu.fabric import FabricSource
 from vramscope.exporters.gpu.owners import OwnerSource
 from vramscope.exporters.gpu.source import GpuSource
@@ -52,10 +53,11 @@ def make(tmp_path: Path) -> Callable[..., Hardware]:
         source: GpuSource,
         topology: Callable[[], Topology] = lambda: TOPOLOGY,
         clock: Callable[[], float] = lambda: 2.0,
+        compat: DcgmCompat | None = None,
     ) -> Hardware:
         owners = OwnerSource(tmp_path / "no-kubelet.sock", clock=clock)
         fabric = FabricSource(tmp_path / "no-fabric", clock)
-        return Hardware(source, owners, fabric, topology, "host-1", clock)
+        return Hardware(source, owners, fabric, topology, "host-1", compat, clock)
 
     return hardware
 
@@ -132,3 +134,13 @@ def test_without_gpus_there_is_no_source_to_fail(make: Callable[..., Hardware]) 
     families = Families()
     assert list(make(NoSource()).add_to(families, ())) == []
     assert names(families) == set()
+
+
+def test_dcgm_exporters_families_are_beside_ours_when_wanted(
+    make: Callable[..., Hardware],
+) -> None:
+    hardware = make(Source(), compat=DcgmCompat(default_counters(), "host-1"))
+    hardware.add_to(Families(), ())
+    (text,) = [one for one in hardware.texts if "DCGM_FI_DEV_GPU_TEMP" in one.lines]
+    assert 'UUID="GPU-a"' in text.lines
+    assert text.lines.endswith(" 60.0\n")

@@ -123,7 +123,7 @@ def test_no_source_at_all_says_why_of_each_until_one_appears(
     host.dcgm.up = host.nvml.up = False
     source = host.choose()
     both = "no GPU can be read: dcgm: dcgm is away; nvml: nvml is away"
-    assert caplog.messages == [f"gpu: {both}"]
+    assert caplog.messages == []  # whoever reads it says it, once
     with pytest.raises(SourceUnavailableError, match=both):
         source.read()
     host.nvml.up = True
