@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help venv deps test lint format docs demo lock clean distclean
+.PHONY: help venv deps test lint format docs demo bench-exporter lock clean distclean
 
 PYTHON ?= $(firstword $(shell command -v python3.11) $(shell command -v python3) python3.11)
 PYTEST_ARGS ?=
@@ -14,7 +14,7 @@ export PATH := $(CURDIR)/.deps/bin:$(PATH)
 
 help: ## list the targets
 	@echo "usage: make TARGET"
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
 venv: ## make or complete the environment in .venv (Python 3.11, gcc, about 6 GB of disk)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null || { \
@@ -46,6 +46,9 @@ docs: venv ## write the generated pages of docs/ from the code
 
 demo: venv ## two real vLLM engines, mixed LoRA load, live signals for DEMO_SECONDS (default 60)
 	@DEMO_SECONDS=$(DEMO_SECONDS) $(BIN)/python -m vramscope.demo
+
+bench-exporter: venv ## measure scrapes and refreshes; writes bench-results/exporter.json
+	$(BIN)/python tools/bench/exporter.py
 
 lock: ## resolve requirements/dev.txt anew
 	@$(PYTHON) tools/lock.py

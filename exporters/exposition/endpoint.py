@@ -22,11 +22,14 @@ from vramscope.exporters.exposition.passwords import Passwords
 from vramscope.exporters.exposition.tls import tls_context
 from vramscope.exporters.exposition.web_config import WebConfig, read_web_config
 
-__all__ = ["Endpoint", "serve"]
+__all__ = ["SWITCH_INTERVAL_S", "Endpoint", "serve"]
 
 log = logging.getLogger("vramscope.endpoint")
 
 BACKLOG = 512
+SWITCH_INTERVAL_S = 0.0001
+"""For ``sys.setswitchinterval`` in a process that refreshes in a thread: an answer takes the
+interpreter's lock several times, and at Python's 5 ms waits for a refresh as often."""
 DRAIN_S = 5.0
 """For answers under way when the endpoint closes."""
 
