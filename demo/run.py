@@ -151,7 +151,10 @@ async def boot(folder: Path, records: Path, programs: list[Program]) -> Addresse
     ready = await serve.ready(r"^ready: front door (\S+), admin (\S+)$", boot_line)
     say("[3/4] exporter ...")
     export = Program(
-        "exporter", [*command, "export", "--listen", "127.0.0.1:0"], env, logs / "export.log"
+        "exporter",
+        [*command, "export", "--listen", "127.0.0.1:0", "--gpu-source", "none"],
+        env,
+        logs / "export.log",
     )
     programs.append(export)
     exporter = await export.ready(r"^vramscope export: (\S+)/metrics$", boot_line)

@@ -1,13 +1,20 @@
 """What every test may ask for, and the rule that CI skips nothing in silence."""
 
+import json
 import os
 import shutil
 import socket
 import subprocess
+import time
+import urllib.parse
+import urllib.request
 from collections.abc import Callable, Generator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from vramscope.demo.adapters import make_adapters
 from vramscope.demo.tiny_model import make_tiny_model
@@ -105,6 +112,69 @@ def need(program: str) -> str:
     if path is None:
         pytest.skip(f"no {program} here: run make deps")
     return path
+
+
+Query = Callable[[str], list[dict[str, Any]]]
+"""Asks PromQL; returns the vector."""
+
+
+@pytest.fixture(scope="module")
+def scrape(
+    prometheus: str,
+    free_port: Callable[[], int],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Generator[Callable[[dict[str, str]], Query]]:
+    """Starts a real Prometheus, with its own port and folder, on targets by job.
+
+    Returns once each target has been scraped.
+    """
+    with ExitStack() as started:
+
+        def start(targets: dict[str, str]) -> Query:
+            folder = tmp_path_factory.mktemp("prometheus")
+            config = {
+                "global": {"scrape_interval": "1s", "scrape_timeout": "1s"},
+                "scrape_configs": [
+                    {
+                        "job_name": job,
+                        "static_configs": [{"targets": [url.removeprefix("http://")]}],
+                    }
+                    for job, url in targets.items()
+                ],
+            }
+            (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
+            address = f"127.0.0.1:{free_port()}"
+            log = started.enter_context((folder / "log").open("w"))
+            process = subprocess.Popen(
+                [
+                    prometheus,
+                    f"--config.file={folder / 'prometheus.yml'}",
+                    f"--storage.tsdb.path={folder / 'data'}",
+                    f"--web.listen-address={address}",
+                ],
+                stdout=log,
+                stderr=log,
+            )
+            started.callback(process.wait, 30)
+            started.callback(process.terminate)
+
+            def query(expression: str) -> list[dict[str, Any]]:
+                asked = urllib.parse.urlencode({"query": expression})
+                try:
+                    url = f"http://{address}/api/v1/query?{asked}"
+                    with urllib.request.urlopen(url, timeout=10) as answer:
+                        result: list[dict[str, Any]] = json.loads(answer.read())["data"]["result"]
+                        return result
+                except OSError:
+                    return []  # not listening yet
+
+            deadline_s = time.monotonic() + 60
+            while len(query("up == 1")) < len(targets):
+                assert time.monotonic() < deadline_s, query("up")
+                time.sleep(0.2)
+            return query
+
+        yield start
 
 
 @pytest.fixture(scope="session")
