@@ -34,7 +34,7 @@ lint: venv ## ruff and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/mypy tools
-	MYPYPATH=tools $(BIN)/mypy --explicit-package-bases tests
+	MYPYPATH=tools:tools/bench $(BIN)/mypy --explicit-package-bases tests
 
 format: venv ## let ruff format and fix what it can
 	$(BIN)/ruff check --fix .

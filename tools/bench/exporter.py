@@ -21,6 +21,7 @@ from certificate import write_certificate
 from figures import Figure, figure, quantile, ratio_figure, table, write
 from prometheus_client import CollectorRegistry, generate_latest
 from scraper import Scraper, connected
+from side_by_side import most_rss_bytes, side_by_side
 from ten_thousand import fill
 
 from vramscope.exporters.exposition.families import Families
@@ -45,7 +46,9 @@ IDLE_HANDSHAKES = 20
 def main() -> int:
     """Measure, print, write."""
     with tempfile.TemporaryDirectory() as scratch:
-        figures = [*refreshes(Path(scratch)), *renderings(), *scrapes(Path(scratch))]
+        folder = Path(scratch)
+        build_nvml(folder)
+        figures = [*refreshes(folder), *renderings(), *scrapes(folder), *side_by_side(folder)]
     sys.stdout.write(table(figures))
     write(figures, RESULTS)
     sys.stdout.write(f"\nwritten: {RESULTS.relative_to(ROOT)}\n")
@@ -80,11 +83,15 @@ def renderings() -> Iterator[Figure]:
             yield figure("generate_latest_10k_series_cpu", theirs_s[1:], "s", None)
 
 
-def refreshes(scratch: Path) -> Iterator[Figure]:
-    """Measure whole refreshes of 8 GPUs, read by the real nvidia-ml-py from a synthetic library."""
-    library = scratch / "libnvidia-ml.so.1"
+def build_nvml(folder: Path) -> None:
+    """Build the synthetic library, eight GPUs, for the real nvidia-ml-py to find in ``folder``."""
+    library = folder / "libnvidia-ml.so.1"
     compile_ = ["gcc", "-shared", "-fPIC", "-O1", f"-Wl,-soname,{library.name}"]
     subprocess.run([*compile_, str(SYNTHETIC_NVML), "-o", str(library)], check=True)
+
+
+def refreshes(scratch: Path) -> Iterator[Figure]:
+    """Measure whole refreshes of eight GPUs."""
     done = subprocess.run(
         [sys.executable, str(HERE / "gpu_refresh.py"), str(REFRESH_ROUNDS)],
         env={**os.environ, "LD_LIBRARY_PATH": str(scratch)},
@@ -150,14 +157,6 @@ def server(*args: str) -> Iterator[tuple[str, int]]:
         yield process.stdout.readline().strip(), process.pid
     finally:
         process.communicate(timeout=30)
-
-
-def most_rss_bytes(pid: int) -> float:
-    """Return the most memory that a process has held."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
-            return float(line.split()[1]) * 1024
-    raise RuntimeError(f"/proc/{pid}/status has no VmHWM")
 
 
 if __name__ == "__main__":
