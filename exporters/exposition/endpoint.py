@@ -155,8 +155,9 @@ class Endpoint:
             response = await self._respond(request, handler)
             response.headers.update(self._web.config.headers)
             response.headers["Server"] = "vramscope"
-            await response.prepare(request)
-            await response.write_eof()
+            with contextlib.suppress(ConnectionError):  # the client has gone: nobody to tell
+                await response.prepare(request)
+                await response.write_eof()
         finally:
             connection.end_answer()
         return response

@@ -152,12 +152,26 @@ async def test_flood_of_bytes_is_cut_off(connect: Any) -> None:
         assert await scrapes(connect, endpoint)
 
 
-async def test_client_that_resets_costs_nothing(connect: Any, until: Any) -> None:
-    async with serve(ROUTES, **LOCAL) as endpoint:
-        host, port = endpoint.url.removeprefix("http://").split(":")
-        for sent in (b"", b"GET /big HTTP/1.1\r\nHost: x\r\n\r\n"):
-            with socket.create_connection((host, int(port))) as rude:
-                rude.sendall(sent)
-                rude.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-        assert await scrapes(connect, endpoint)
-        await until(lambda: not len(endpoint.connections))
+async def test_client_that_leaves_before_its_answer_is_no_error(
+    connect: Any, until: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow() -> web.Response:
+        asked.set()
+        await go_on.wait()
+        return web.Response(text="done\n")
+
+    routes = {**ROUTES, "/slow": slow}
+    with caplog.at_level(logging.INFO):
+        async with serve(routes, **LOCAL) as endpoint:
+            host, port = endpoint.url.removeprefix("http://").split(":")
+            rude = socket.create_connection((host, int(port)))
+            rude.sendall(b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n")
+            await asked.wait()
+            rude.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            rude.close()  # a reset
+            await until(lambda: not len(endpoint.connections))
+            go_on.set()
+            assert await scrapes(connect, endpoint)
+    assert not caplog.records
