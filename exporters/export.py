@@ -11,6 +11,7 @@ import socket
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 
 from aiohttp import web
 
@@ -27,6 +28,7 @@ from vramscope.exporters.gpu.choose import open_source
 from vramscope.exporters.gpu.compat import DcgmCompat, default_counters
 from vramscope.exporters.gpu.compat_csv import read_counters
 from vramscope.exporters.gpu.fabric import FabricSource
+from vramscope.exporters.gpu.host_place import host_place
 from vramscope.exporters.gpu.owners import OwnerSource
 from vramscope.exporters.gpu.topology import Topology
 from vramscope.exporters.hardware import Hardware
@@ -78,8 +80,9 @@ def _hardware(options: argparse.Namespace) -> Hardware:
         dcgm_fields=fields,
         per_link=options.links,
     )
+    place = partial(host_place, options.rack, options.island)
     owners = OwnerSource(options.kubelet_socket, options.hpc_job_dir)
-    return Hardware(source, owners, FabricSource(), _topology, hostname, compat)
+    return Hardware(source, owners, FabricSource(), _topology, hostname, place, compat)
 
 
 def _topology() -> Topology:

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-__all__ = ["parser"]
+__all__ = ["add_place_options", "parser"]
 
 DESCRIPTION = """\
 Reads the vLLM engines of this host by the records that vramscope's probe writes, its GPUs
@@ -131,6 +131,21 @@ def _add_hardware(parser: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         type=Path,
         help="files named by GPU index with a job id a line, as batch schedulers write them",
+    )
+    add_place_options(group)
+
+
+def add_place_options(parser: argparse._ActionsContainer) -> None:
+    """Add the options that say where the host stands among others."""
+    parser.add_argument(
+        "--rack", metavar="NAME", default="", help="the host's rack (default: $VRAMSCOPE_RACK)"
+    )
+    parser.add_argument(
+        "--island",
+        metavar="NAME",
+        default="",
+        help="hosts on one fabric have the same (default: $VRAMSCOPE_ISLAND, else the InfiniBand "
+        "subnet where it has a prefix of its own)",
     )
 
 

@@ -10,14 +10,16 @@ from vramscope.exporters.exposition.families import Families
 from vramscope.exporters.exposition.gpus import add_gpus
 from vramscope.exporters.exposition.owners import add_engine_gpus, add_gpu_users
 from vramscope.exporters.exposition.render import FamilyText
-from vramscope.exporters.exposition.topology import add_topology
+from vramscope.exporters.exposition.topology import add_host_place, add_topology
 from vramscope.exporters.gpu.compat import DcgmCompat
 from vramscope.exporters.gpu.engines import engine_gpus
 from vramscope.exporters.gpu.fabric import FabricSource
 from vramscope.exporters.gpu.follower import GpuFollower
+from vramscope.exporters.gpu.host_place import HostPlace
 from vramscope.exporters.gpu.owners import OwnerSource
 from vramscope.exporters.gpu.source import GpuSource
 from vramscope.exporters.gpu.topology import Topology
+from vramscope.exporters.signals.fabric import FabricPort
 from vramscope.exporters.signals.gpu import GpuReading
 from vramscope.exporters.signals.samples import EngineSample
 
@@ -36,6 +38,7 @@ class Hardware:
         fabric: ports to other hosts.
         topology: returns how the GPUs hang together; called every five minutes.
         hostname: label of the GPUs' series.
+        place: says where the host stands, given its fabric's ports.
         compat: makes dcgm-exporter's families beside ours, if they are wanted.
         clock: monotonic, seconds.
     """
@@ -47,6 +50,7 @@ class Hardware:
         fabric: FabricSource,
         topology: Callable[[], Topology],
         hostname: str,
+        place: Callable[[Iterable[FabricPort]], HostPlace],
         compat: DcgmCompat | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -55,6 +59,7 @@ class Hardware:
         self._fabric = fabric
         self._read_topology = topology
         self._hostname = hostname
+        self._place = place
         self._compat = compat
         self._clock = clock
         self.texts: Sequence[FamilyText] = ()
@@ -89,6 +94,7 @@ class Hardware:
         add_engine_gpus(families, engine_gpus(engines, reading.samples))
         fabric = self._fabric.read()
         add_fabric(families, fabric.ports, self._hostname)
+        add_host_place(families, self._place(fabric.ports), self._hostname)
         return [*readings, *fabric.readings]
 
     def close(self) -> None:

@@ -255,6 +255,14 @@ GPU_TOPOLOGY = Metric(
 GPU_NUMA_NODE = Metric(
     "vramscope_gpu_numa_node", "gauge", "", "NUMA node a GPU hangs on.", ("gpu", "hostname")
 )
+HOST_TOPOLOGY = Metric(
+    "vramscope_host_topology_info",
+    "gauge",
+    "",
+    "1, with where the host stands: its rack, and the island of hosts on one fabric (configured, "
+    "else by InfiniBand subnet).",
+    ("hostname", "rack", "island"),
+)
 
 GPU_METRICS: tuple[Metric, ...] = (
     GPU_INFO,
@@ -294,4 +302,5 @@ GPU_METRICS: tuple[Metric, ...] = (
     GPU_LINK_DEGRADED,
     GPU_TOPOLOGY,
     GPU_NUMA_NODE,
+    HOST_TOPOLOGY,
 )

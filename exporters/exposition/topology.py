@@ -2,9 +2,10 @@
 
 from vramscope.exporters.catalog import gpu as catalog
 from vramscope.exporters.exposition.families import Families
+from vramscope.exporters.gpu.host_place import HostPlace
 from vramscope.exporters.gpu.topology import Topology
 
-__all__ = ["add_topology"]
+__all__ = ["add_host_place", "add_topology"]
 
 
 def add_topology(families: Families, topology: Topology, hostname: str) -> None:
@@ -16,3 +17,9 @@ def add_topology(families: Families, topology: Topology, hostname: str) -> None:
                 level = topology.level(one.index, other.index)
                 pair = (str(one.index), str(other.index))
                 families.add(catalog.GPU_TOPOLOGY, 1, *pair, hostname, level)
+
+
+def add_host_place(families: Families, place: HostPlace, hostname: str) -> None:
+    """Add the levels above the host, if any is known."""
+    if place.rack or place.island:
+        families.add(catalog.HOST_TOPOLOGY, 1, hostname, place.rack, place.island)

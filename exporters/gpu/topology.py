@@ -6,6 +6,8 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal
 
+from vramscope.exporters.gpu.host_place import HostPlace
+
 __all__ = [
     "LEGEND",
     "PCIE_LEVELS",
@@ -72,12 +74,14 @@ class Topology:
         nvlinks: NVLinks between a pair, over a switch too; pairs without are absent.
         paths: PCIe path of a pair (``PIX`` to ``SYS``); absent when not known.
         errors: why a GPU that is there is not among ``gpus``, by index.
+        place: the levels above the host.
     """
 
     gpus: tuple[GpuPlace, ...]
     nvlinks: Mapping[tuple[int, int], int] = field(default_factory=dict)
     paths: Mapping[tuple[int, int], str] = field(default_factory=dict)
     errors: Mapping[int, str] = field(default_factory=dict)
+    place: HostPlace = field(default_factory=HostPlace)
 
     def level(self, one: int, other: int) -> str:
         """Return how near two GPUs are: ``X``, ``NV#``, ``PIX`` to ``SYS``, or ``?``."""
@@ -141,6 +145,8 @@ def topology_document(topology: Topology) -> dict[str, Any]:
             by: [list(group) for group in topology.groups(by)]
             for by in ("nvlink", "pcie_switch", "numa", "host")
         },
+        "rack": topology.place.rack,
+        "island": topology.place.island,
         "errors": {str(index): error for index, error in topology.errors.items()},
     }
 
@@ -161,7 +167,9 @@ def render(topology: Topology) -> str:
         )
         links.append([name, gpu.name, gpu.pci_bus_id, pcie, str(gpu.nvlinks), nvlink])
     lost = "".join(f"GPU{index}: {error}\n" for index, error in topology.errors.items())
-    footer = f"GB/s: one direction, at most.\n{lost}\n{LEGEND}"
+    place = topology.place
+    where = f"rack: {place.rack or '-'}  island: {place.island or '-'}\n"
+    footer = f"GB/s: one direction, at most.\n{where}{lost}\n{LEGEND}"
     return f"{_columns(matrix)}\n{_columns(links)}\n{footer}"
 
 

@@ -4,8 +4,12 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from vramscope.exporters.export_options import add_place_options
+from vramscope.exporters.gpu.fabric import FabricSource
+from vramscope.exporters.gpu.host_place import host_place
 from vramscope.exporters.gpu.nvml_topology import read_topology
 from vramscope.exporters.gpu.topology import SYSFS, render, topology_document
 
@@ -13,7 +17,7 @@ __all__ = ["main"]
 
 DESCRIPTION = """\
 Prints how near the GPUs of this host are to each other (as nvidia-smi topo -m does), their NUMA
-nodes, and what their links carry. Needs NVIDIA's driver.
+nodes, what their links carry, and the host's rack and island. Needs NVIDIA's driver.
 """
 
 
@@ -36,8 +40,11 @@ def main(argv: Sequence[str]) -> int:
         default=SYSFS,
         help="where sysfs is mounted (default /sys; in a container, where the host's is)",
     )
+    add_place_options(parser)
     options = parser.parse_args(argv)
-    topology = read_topology(options.sysfs)
+    ports = FabricSource(options.sysfs / "class" / "infiniband").read().ports
+    place = host_place(options.rack, options.island, ports)
+    topology = replace(read_topology(options.sysfs), place=place)
     if options.json:
         sys.stdout.write(json.dumps(topology_document(topology), indent=2) + "\n")
     else:

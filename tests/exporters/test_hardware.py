@@ -10,6 +10,7 @@ from vramscope.exporters.exposition.families import Families
 from vramscope.exporters.gpu.choose import NoSource
 from vramscope.exporters.gpu.compat import DcgmCompat, default_counters
 from vramscope.exporters.gpu.fabric import FabricSource
+from vramscope.exporters.gpu.host_place import HostPlace
 from vramscope.exporters.gpu.owners import OwnerSource
 from vramscope.exporters.gpu.source import GpuSource
 from vramscope.exporters.gpu.topology import GpuPlace, Topology
@@ -54,10 +55,11 @@ def make(tmp_path: Path) -> Callable[..., Hardware]:
         topology: Callable[[], Topology] = lambda: TOPOLOGY,
         clock: Callable[[], float] = lambda: 2.0,
         compat: DcgmCompat | None = None,
+        place: Callable[..., HostPlace] = lambda _: HostPlace(),
     ) -> Hardware:
         owners = OwnerSource(tmp_path / "no-kubelet.sock", clock=clock)
         fabric = FabricSource(tmp_path / "no-fabric", clock)
-        return Hardware(source, owners, fabric, topology, "host-1", compat, clock)
+        return Hardware(source, owners, fabric, topology, "host-1", place, compat, clock)
 
     return hardware
 
@@ -144,3 +146,11 @@ def test_dcgm_exporters_families_are_beside_ours_when_wanted(
     (text,) = [one for one in hardware.texts if "DCGM_FI_DEV_GPU_TEMP" in one.lines]
     assert 'UUID="GPU-a"' in text.lines
     assert text.lines.endswith(" 60.0\n")
+
+
+def test_place_of_the_host_is_on_the_page_when_known(make: Callable[..., Hardware]) -> None:
+    families = Families()
+    make(NoSource(), place=lambda _: HostPlace("r12", "")).add_to(families, ())
+    (family,) = families
+    assert family.metric.name == "vramscope_host_topology_info"
+    assert family.labels == [("host-1", "r12", "")]
