@@ -4,10 +4,9 @@ import asyncio
 import contextlib
 import logging
 import socket
-import ssl
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import cast
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
@@ -18,9 +17,7 @@ from vramscope.exporters.exposition.connections import Connections
 from vramscope.exporters.exposition.http_log import HttpLog
 from vramscope.exporters.exposition.limits import Limits
 from vramscope.exporters.exposition.pages import Page, pages
-from vramscope.exporters.exposition.passwords import Passwords
-from vramscope.exporters.exposition.tls import tls_context
-from vramscope.exporters.exposition.web_config import WebConfig, read_web_config
+from vramscope.exporters.exposition.web_in_use import CHECK_FILES_S, WebInUse
 
 __all__ = ["SWITCH_INTERVAL_S", "Endpoint", "serve"]
 
@@ -34,44 +31,17 @@ DRAIN_S = 5.0
 """For answers under way when the endpoint closes."""
 
 
-class _Web(NamedTuple):
-    """The web configuration in use; replaced as a whole."""
-
-    config: WebConfig
-    context: ssl.SSLContext | None
-    passwords: Passwords
-
-
-def _load(file: Path | None) -> _Web:
-    """Read the web configuration and the files it names.
-
-    Raises:
-        VramscopeError: what is wrong with them.
-    """
-    config = WebConfig() if file is None else read_web_config(file)
-    context = None if config.tls is None else tls_context(config.tls)
-    return _Web(config, context, Passwords(config.users))
-
-
 class Endpoint:
     """Serves pages; ``serve`` makes one.
 
     Args:
-        web_config_file: exporter-toolkit's; None serves in the clear, to anybody.
-        loaded: what it says now.
+        web_in_use: the web configuration.
         routes: page by path.
         limits: bounds on clients.
     """
 
-    def __init__(
-        self,
-        web_config_file: Path | None,
-        loaded: _Web,
-        routes: Mapping[str, Page],
-        limits: Limits,
-    ) -> None:
-        self._file = web_config_file
-        self._web = loaded
+    def __init__(self, web_in_use: WebInUse, routes: Mapping[str, Page], limits: Limits) -> None:
+        self._web = web_in_use
         self._limits = limits
         self._reloading: asyncio.Task[None] | None = None
         self._runner = web.AppRunner(
@@ -121,7 +91,7 @@ class Endpoint:
             listener.close()
         await self._runner.cleanup()
         self.connections.cut_all()
-        self._web.passwords.close()
+        self._web.close()
 
     def reload_soon(self) -> None:
         """Reload the web configuration; what a handler of SIGHUP calls."""
@@ -134,17 +104,7 @@ class Endpoint:
         Connections stay; new ones get the new certificate, and every request is checked against
         the new users.
         """
-        if self._file is None:
-            log.info("nothing to reload: no web configuration file")
-            return
-        try:
-            loaded = await asyncio.to_thread(_load, self._file)
-        except VramscopeError as error:
-            log.error("kept the web configuration: %s", "; ".join(str(error).splitlines()))  # noqa: TRY400 (a person's mistake, no traceback)
-            return
-        self._web.passwords.close()
-        self._web = loaded
-        log.info("reloaded %s", self._file)
+        await self._web.reload()
 
     @web.middleware
     async def _answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -163,7 +123,7 @@ class Endpoint:
         return response
 
     async def _respond(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        if not await self._web.passwords.allow(request.headers.get("Authorization", "")):
+        if not await self._web.allow(request.headers.get("Authorization", "")):
             challenge = {"WWW-Authenticate": 'Basic realm="vramscope", charset="UTF-8"'}
             return web.Response(status=401, text="want a user and password\n", headers=challenge)
         try:
@@ -183,6 +143,7 @@ async def serve(
     port: int,
     web_config_file: Path | None = None,
     limits: Limits = Limits(),  # noqa: B008 (frozen)
+    check_files_s: float = CHECK_FILES_S,
 ) -> AsyncIterator[Endpoint]:
     """Serve ``routes`` while the context lasts.
 
@@ -192,16 +153,20 @@ async def serve(
         port: 0 picks a free one.
         web_config_file: exporter-toolkit's web configuration.
         limits: bounds on clients.
+        check_files_s: how often it is looked whether the web configuration's files changed.
 
     Raises:
         VramscopeError: the address can't be had, or the web configuration has mistakes.
     """
-    loaded = await asyncio.to_thread(_load, web_config_file)
-    endpoint = Endpoint(web_config_file, loaded, routes, limits)
+    web_in_use = await asyncio.to_thread(WebInUse, web_config_file)
+    endpoint = Endpoint(web_in_use, routes, limits)
     await endpoint.start(host, port)
+    following = asyncio.create_task(web_in_use.follow(check_files_s))
     try:
         yield endpoint
     finally:
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
         await endpoint.close()
 
 

@@ -238,6 +238,47 @@ async def test_broken_file_keeps_the_old_one_and_logs_one_line(
                 assert (await client.ask()).certificate == "server"
 
 
+async def test_certificate_renewed_on_disk_is_used_without_a_signal(
+    connect: Any,
+    authority: Any,
+    trusting: Trusting,
+    web_config: Any,
+    until: Any,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    names = ["one", "two"]
+    issued = {name: authority.issue(name) for name in names}
+    live = tuple(authority.folder / f"live.{kind}" for kind in ("pem", "key"))
+
+    def renew(name: str) -> None:
+        """Swap links, as Kubernetes does; the certificate first, so the two differ a moment."""
+        for file, link in zip(issued[name], live, strict=True):
+            new = link.with_suffix(".new")
+            new.symlink_to(file)
+            new.replace(link)
+
+    async def shown() -> str:
+        async with connect(endpoint.url, trusting()) as client:
+            return str((await client.ask()).certificate)
+
+    renew("one")
+    file = web_config(tls(live))
+    with caplog.at_level(logging.INFO):
+        async with serve(ROUTES, **LOCAL, web_config_file=file, check_files_s=0.02) as endpoint:
+            assert await shown() == "one"
+            web_config("tls_server_config: [")
+            await until(lambda: "kept the web configuration" in caplog.text)
+            assert await shown() == "one"
+            web_config(tls(live))
+            renew("two")
+            await until(lambda: "reloaded" in caplog.messages[-1])
+            async with asyncio.timeout(20):
+                while await shown() != "two":
+                    pass
+    told = [message for message in caplog.messages if "kept" in message]
+    assert len(told) == len(set(told))  # each complaint once, however often it is looked at
+
+
 async def test_users_taken_out_are_out_at_once(connect: Any, web_config: Any) -> None:
     file = web_config(f"basic_auth_users:\n  ada: {hashed('right')}\n")
     async with (
