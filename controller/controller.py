@@ -21,7 +21,6 @@ from vramscope.controller.engines import Engines, Timing
 from vramscope.controller.errors import ConfigError
 from vramscope.controller.fleet import Fleet
 from vramscope.controller.front_door import FrontDoor
-from vramscope.controller.http_log import HttpLog
 from vramscope.controller.ledger import Ledger
 from vramscope.controller.metrics import ControllerMetrics, LiveState
 from vramscope.controller.policy import POLICIES
@@ -32,6 +31,7 @@ from vramscope.controller.sense import Sense
 from vramscope.controller.stopping import StopRequests
 from vramscope.exporters.engine.host import HostRecords
 from vramscope.exporters.engine.rundir import open_folder, remove_dead_records, run_dir
+from vramscope.exporters.exposition.http_log import HttpLog
 
 __all__ = ["run"]
 

@@ -20,7 +20,7 @@ from vramscope.exporters.engine.rundir import run_dir
 from vramscope.exporters.errors import SourceUnavailableError, VramscopeError
 from vramscope.exporters.export_options import parser
 from vramscope.exporters.exporter import Exporter
-from vramscope.exporters.exposition.endpoint import serve
+from vramscope.exporters.exposition.endpoint import SWITCH_INTERVAL_S, serve
 from vramscope.exporters.exposition.limits import Limits
 from vramscope.exporters.exposition.pages import Page
 from vramscope.exporters.exposition.rendered import Rendered
@@ -56,6 +56,8 @@ def main(argv: Sequence[str]) -> int:
     try:
         if options.once:
             return _once(exporter, options.json)
+        # A refresh is computing; a scrape that meets it waits for one such interval, not for 5 ms.
+        sys.setswitchinterval(SWITCH_INTERVAL_S)
         return asyncio.run(_serve(exporter, options))
     finally:
         hardware.close()
@@ -119,6 +121,7 @@ async def _serve(exporter: Exporter, options: argparse.Namespace) -> int:
         web_config_file=options.web_config_file,
         limits=Limits(max_connections=options.max_connections),
     ) as endpoint:
+        exporter.own.append(endpoint.connections.add_to)
         loop.add_signal_handler(signal.SIGHUP, endpoint.reload_soon)
         sys.stdout.write(f"vramscope export: {endpoint.url}/metrics\n")
         sys.stdout.flush()

@@ -53,6 +53,8 @@ class Exporter:
         self._last_refresh_s: float | None = None
         self._version = version("vramscope")
         self.sources = Sources()
+        self.own: list[Callable[[Families], None]] = []
+        """Adds what else the exporter says of itself, such as its connections."""
         self.page: Rendered = self._renderer.render(())
         self.refreshed_at_s: float | None = None
         """When the page was made, on the exporter's clock; None before the first."""
@@ -72,6 +74,8 @@ class Exporter:
         head.add(catalog.BUILD_INFO, 1, self._version)
         self.sources.add_to(head, self._clock())
         head.add(catalog.REFRESH_SECONDS, self._last_refresh_s)
+        for add in self.own:
+            add(head)
         foreign = () if self._more is None else self._more.texts
         self.page = self._renderer.render([*head, *body], foreign)
         self.refreshed_at_s = self._clock()

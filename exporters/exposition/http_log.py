@@ -12,8 +12,8 @@ __all__ = ["HttpLog"]
 class HttpLog(logging.LoggerAdapter[logging.Logger]):
     """Reports our own errors in full, and malformed HTTP in one line at debug level.
 
-    aiohttp logs a traceback that quotes the bytes it could not parse: a port scan would fill the
-    log.
+    aiohttp logs a traceback that quotes the bytes it could not parse. They may be somebody's
+    prompt, and a port scan would fill the log.
     """
 
     def exception(self, msg: object, *args: object, **kwargs: Any) -> None:

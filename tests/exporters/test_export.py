@@ -79,6 +79,8 @@ def test_ready_once_a_source_reads(records: Any, served: str) -> None:
         assert time.monotonic() < deadline_s, "no refresh found the engine"
         time.sleep(0.05)
     assert get(f"{served}/readyz") == (200, "ok\n")
+    _, page = get(f"{served}/metrics")
+    assert 'vramscope_exporter_connections{state="answering"}' in page
 
 
 def test_once_prints_the_page(records: Any) -> None:
