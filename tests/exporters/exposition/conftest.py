@@ -60,11 +60,34 @@ class Authority:
             .not_valid_before(now - dt.timedelta(hours=1))
             .not_valid_after(now + dt.timedelta(hours=1))
             .add_extension(x509.BasicConstraints(is_authority, None), critical=True)
+            # Python 3.13 and later want them, by RFC 5280.
+            .add_extension(
+                x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False
+            )
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key()),
+                critical=False,
+            )
         )
-        if not is_authority:
+        if is_authority:
+            builder = builder.add_extension(SIGNS_CERTIFICATES, critical=True)
+        else:
             address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
             builder = builder.add_extension(x509.SubjectAlternativeName([address]), critical=False)
         return builder.sign(self.key, hashes.SHA256())
+
+
+SIGNS_CERTIFICATES = x509.KeyUsage(
+    digital_signature=False,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    key_cert_sign=True,
+    crl_sign=False,
+    encipher_only=False,
+    decipher_only=False,
+)
 
 
 @dataclass(frozen=True)
