@@ -67,7 +67,7 @@ class DcgmSource:
 
     @property
     def version(self) -> tuple[int, ...]:
-        """As DCGM tells it: of a remote host engine where its library asks it, else the library's."""
+        """As DCGM tells it; empty when it does not say or is away."""
         return self._session.version if self._session else ()
 
     def close(self) -> None:
