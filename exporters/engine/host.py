@@ -121,7 +121,8 @@ class HostRecords:
             sample = engine_sample(header, reader.step(), state, first, now, processes)
         except record.RecordError as error:
             return Reading(source, error=f"{path}: {error}")
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            # Written by another process, perhaps of another user: anything may be in it.
             return Reading(source, error=f"{path}: damaged: {type(error).__name__}: {error}")
         off = state.get("error")
         why = f"{path}: the probe switched itself off: {off}" if off else None

@@ -3,6 +3,7 @@
 import json
 import os
 import struct
+from collections.abc import Mapping
 from typing import Any
 
 from vramscope.exporters.engine import lock, record
@@ -27,6 +28,7 @@ class RecordReader:
             data = os.pread(self._fd, record.PREAMBLE_BYTES, 0)
             self.layout = record.decode_preamble(data, os.fstat(self._fd).st_size)
             self.header: dict[str, Any] = self._json(self.layout.header, "header")
+            _want_numbers(self.header, "dp_rank", "rank")
             self._fields: tuple[str, ...] = tuple(self.header["fields"])
             self._doubles = struct.Struct(f"<{len(self._fields)}d")
         except (KeyError, TypeError) as error:
@@ -102,8 +104,15 @@ class RecordReader:
             raise RecordError(f"damaged: no {what}")
         try:
             value = json.loads(cell)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise RecordError(f"damaged: {what} is not JSON: {error}") from error
         if not isinstance(value, dict):
             raise RecordError(f"damaged: {what} is {type(value).__name__}, want an object")
         return value
+
+
+def _want_numbers(header: Mapping[str, Any], *names: str) -> None:
+    """Refuse a header in which one of these is there and no number."""
+    for name in names:
+        if not isinstance(header.get(name, 0), int):
+            raise RecordError(f"damaged: header's {name} is {header[name]!r}, want a number")

@@ -173,3 +173,35 @@ def test_record_without_a_needed_field_is_damaged_and_says_which(
     assert reading.sample is None
     assert str(writer.path) in (reading.error or "")
     assert "damaged" in (reading.error or "")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"header": {"dp_rank": "zero"}},
+        {"header": {"dp_rank": None}},
+        {"header": {"pools": 7}},
+        {"running": float("inf")},
+        {"steps": float("nan")},
+        {"capabilities": ["blocks"]},
+    ],
+    ids=["text-rank", "no-rank", "pools", "infinite", "not-a-number", "capabilities"],
+)
+def test_record_with_anything_in_it_is_its_own_error_and_hides_no_other(
+    records: Any, host: HostRecords, wrong: dict[str, Any]
+) -> None:
+    records.engine(header={"engine": "good"})
+    header = {**wrong.pop("header", {}), "engine": "bad"}
+    writer = records.engine(records.folder / "pod", header=header, **wrong)
+    readings = host.read()
+    assert [sample.engine for sample in samples(readings)] == ["good"]
+    (error,) = [reading.error for reading in readings if reading.error is not None]
+    assert error.startswith(f"{writer.path}: damaged: ")
+
+
+def test_state_nested_too_deep_to_read_is_an_error(records: Any, host: HostRecords) -> None:
+    writer = records.engine()
+    nested = record.encode_cell(9, b"[" * 100_000 + b"]" * 100_000)
+    os.pwrite(writer._fd, nested, writer.layout.state.offset)
+    _, reading = host.read()
+    assert "damaged: state is not JSON" in (reading.error or "")
