@@ -1,186 +1,13 @@
-"""Metrics of the inside of a vLLM engine, as the probe saw it."""
+"""Metrics of a vLLM engine, as the probe saw it: its requests, its steps, its probe."""
 
+from vramscope.exporters.catalog.kv import KV_METRICS
+from vramscope.exporters.catalog.labels import ENGINE
+from vramscope.exporters.catalog.lora import LORA_METRICS
 from vramscope.exporters.catalog.metric import Metric
+from vramscope.exporters.catalog.preemption import PREEMPTION_METRICS
 
 __all__ = ["ENGINE_METRICS"]
 
-ENGINE = ("engine", "model", "dp_rank")
-POOL = (*ENGINE, "pool")
-
-KV_BLOCKS = Metric(
-    "vramscope_kv_blocks",
-    "gauge",
-    "blocks",
-    "KV blocks by what they hold, in block equivalents; the states of a pool sum to its blocks.",
-    (*POOL, "state"),
-)
-KV_FRAGMENTATION = Metric(
-    "vramscope_kv_fragmentation_ratio",
-    "gauge",
-    "ratio",
-    "KV fragmentation index: of the memory that holds no live token, the share that a new "
-    "request can't have.",
-    POOL,
-)
-KV_SLACK = Metric(
-    "vramscope_kv_slack_ratio",
-    "gauge",
-    "ratio",
-    "Slots of running requests' blocks that hold no live token, over the pool.",
-    POOL,
-)
-KV_LOOKAHEAD = Metric(
-    "vramscope_kv_lookahead_ratio",
-    "gauge",
-    "ratio",
-    "The part of the slack kept for speculative tokens, at most, over the pool.",
-    POOL,
-)
-KV_RESERVED = Metric(
-    "vramscope_kv_reserved_ratio",
-    "gauge",
-    "ratio",
-    "Free blocks that the watermark and in-flight reservations keep from a new request, over "
-    "the pool.",
-    POOL,
-)
-KV_HELD = Metric(
-    "vramscope_kv_held_ratio",
-    "gauge",
-    "ratio",
-    "Blocks referenced by no running request (transferring, finished but not freed, pinned), "
-    "over the pool.",
-    POOL,
-)
-KV_WASTE = Metric(
-    "vramscope_kv_waste_ratio",
-    "gauge",
-    "ratio",
-    "Of the blocks of running requests, the share that holds no live token.",
-    POOL,
-)
-KV_EVICTION_EXPOSURE = Metric(
-    "vramscope_kv_eviction_exposure_ratio",
-    "gauge",
-    "ratio",
-    "Of the free blocks, the share whose cached prefix is lost when they are taken.",
-    POOL,
-)
-KV_USABLE_BLOCKS = Metric(
-    "vramscope_kv_usable_blocks",
-    "gauge",
-    "blocks",
-    "Free blocks that a new request may take now.",
-    POOL,
-)
-KV_BLOCK_SIZE = Metric(
-    "vramscope_kv_block_size_tokens",
-    "gauge",
-    "tokens",
-    "Token slots of a KV block, by KV cache group.",
-    (*POOL, "group"),
-)
-KV_EVICTIONS = Metric(
-    "vramscope_kv_evictions_total",
-    "counter",
-    "blocks",
-    "Cached blocks that were overwritten by an allocation or evicted on request.",
-    POOL,
-)
-KV_RESURRECTIONS = Metric(
-    "vramscope_kv_resurrections_total",
-    "counter",
-    "blocks",
-    "Free blocks taken back into use by a prefix hit.",
-    POOL,
-)
-LORA_REQUESTS = Metric(
-    "vramscope_lora_requests_total",
-    "counter",
-    "requests",
-    "Requests with an adapter, once each at first schedule, by where the adapter was just "
-    "before (gpu: warm, cpu, disk: cold).",
-    (*ENGINE, "tier"),
-)
-LORA_HIT = Metric(
-    "vramscope_lora_hit_ratio",
-    "gauge",
-    "ratio",
-    "Of the requests with an adapter since the engine started, the share whose adapter was in "
-    "GPU memory.",
-    ENGINE,
-)
-LORA_LOADS = Metric(
-    "vramscope_lora_loads_total",
-    "counter",
-    "loads",
-    "Adapter loads into GPU memory, once each, by the tier it came from (cpu, disk).",
-    (*ENGINE, "tier"),
-)
-LORA_LOAD_SECONDS = Metric(
-    "vramscope_lora_load_seconds",
-    "histogram",
-    "seconds",
-    "Time a load of an adapter into GPU memory took, by the tier it came from; it stalls the step.",
-    (*ENGINE, "tier"),
-    (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
-)
-LORA_RESIDENT = Metric(
-    "vramscope_lora_resident",
-    "gauge",
-    "",
-    "1 for each adapter in GPU or CPU memory, with the tier it is in.",
-    (*ENGINE, "adapter", "tier"),
-)
-LORA_SLOTS = Metric(
-    "vramscope_lora_slots",
-    "gauge",
-    "adapters",
-    "Adapters that fit into a tier at once.",
-    (*ENGINE, "tier"),
-)
-PREEMPTIONS = Metric(
-    "vramscope_preemptions_total",
-    "counter",
-    "preemptions",
-    "Running requests that lost their KV blocks, by reason.",
-    (*ENGINE, "reason"),
-)
-PREEMPTED_TOKENS = Metric(
-    "vramscope_preempted_tokens_total",
-    "counter",
-    "tokens",
-    "Computed tokens thrown away by preemption, counted at the moment it happens.",
-    ENGINE,
-)
-PREEMPTION_FREQUENCY = Metric(
-    "vramscope_preemptions_per_100_requests",
-    "gauge",
-    "preemptions",
-    "Preemptions per 100 first schedules since the engine started, by reason.",
-    (*ENGINE, "reason"),
-)
-PREFILL_TOKENS = Metric(
-    "vramscope_prefill_tokens_total",
-    "counter",
-    "tokens",
-    "Prefill tokens computed (prefix-cache hits excluded, recomputed ones included).",
-    ENGINE,
-)
-RECOMPUTED_TOKENS = Metric(
-    "vramscope_recomputed_tokens_total",
-    "counter",
-    "tokens",
-    "Prefill tokens computed below the request's earlier high-water mark.",
-    ENGINE,
-)
-RECOMPUTE_TAX = Metric(
-    "vramscope_recompute_tax_ratio",
-    "gauge",
-    "ratio",
-    "Recomputed tokens over prefill tokens since the engine started.",
-    ENGINE,
-)
 GENERATED_TOKENS = Metric(
     "vramscope_generated_tokens_total",
     "counter",
@@ -244,40 +71,11 @@ PROBE_CAPABILITY = Metric(
     "1 when the probe could attach what a feature needs, 0 when it could not or switched it off.",
     (*ENGINE, "feature"),
 )
-PROBE_DRIFT = Metric(
-    "vramscope_probe_drift_blocks",
-    "gauge",
-    "blocks",
-    "Difference found by the last full scan between the probe's count of evictable blocks and "
-    "the pool.",
-    POOL,
-)
 
 ENGINE_METRICS: tuple[Metric, ...] = (
-    KV_BLOCKS,
-    KV_FRAGMENTATION,
-    KV_SLACK,
-    KV_LOOKAHEAD,
-    KV_RESERVED,
-    KV_HELD,
-    KV_WASTE,
-    KV_EVICTION_EXPOSURE,
-    KV_USABLE_BLOCKS,
-    KV_BLOCK_SIZE,
-    KV_EVICTIONS,
-    KV_RESURRECTIONS,
-    LORA_REQUESTS,
-    LORA_HIT,
-    LORA_LOADS,
-    LORA_LOAD_SECONDS,
-    LORA_RESIDENT,
-    LORA_SLOTS,
-    PREEMPTIONS,
-    PREEMPTED_TOKENS,
-    PREEMPTION_FREQUENCY,
-    PREFILL_TOKENS,
-    RECOMPUTED_TOKENS,
-    RECOMPUTE_TAX,
+    *KV_METRICS,
+    *LORA_METRICS,
+    *PREEMPTION_METRICS,
     GENERATED_TOKENS,
     CACHED_TOKENS,
     FIRST_SCHEDULES,
@@ -287,5 +85,4 @@ ENGINE_METRICS: tuple[Metric, ...] = (
     ENGINE_STATE,
     SIGNAL_AGE,
     PROBE_CAPABILITY,
-    PROBE_DRIFT,
 )

@@ -118,7 +118,8 @@ class HostRecords:
             state = reader.state()
             first = next((w for w in workers if w.header.get("rank") == 0), None)
             processes = engine_processes([reader, *workers])
-            sample = engine_sample(header, reader.step(), state, first, now, processes)
+            fields = reader.scan() | reader.step()
+            sample = engine_sample(header, fields, state, first, now, processes)
         except record.RecordError as error:
             return Reading(source, error=f"{path}: {error}")
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:

@@ -3,7 +3,7 @@
 import json
 import os
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from vramscope.exporters.engine import lock, record
@@ -29,8 +29,8 @@ class RecordReader:
             self.layout = record.decode_preamble(data, os.fstat(self._fd).st_size)
             self.header: dict[str, Any] = self._json(self.layout.header, "header")
             _want_numbers(self.header, "dp_rank", "rank")
-            self._fields: tuple[str, ...] = tuple(self.header["fields"])
-            self._doubles = struct.Struct(f"<{len(self._fields)}d")
+            self._step = _Row(self.header["fields"])
+            self._scan = _Row(self.header["scan_fields"])
         except (KeyError, TypeError) as error:
             os.close(self._fd)
             raise RecordError(f"damaged: header without {error}") from error
@@ -48,12 +48,11 @@ class RecordReader:
 
     def step(self) -> dict[str, float]:
         """Return the last step by field name; empty before the first."""
-        cell = self._cell(self.layout.step, "step")
-        if cell is None:
-            return {}
-        if len(cell) != self._doubles.size:
-            raise RecordError(f"damaged: step of {len(cell)} bytes, want {self._doubles.size}")
-        return dict(zip(self._fields, self._doubles.unpack(cell), strict=True))
+        return self._step.read(self._cell(self.layout.step, "step"), "step")
+
+    def scan(self) -> dict[str, float]:
+        """Return the last scan by field name; empty before the first."""
+        return self._scan.read(self._cell(self.layout.scan, "scan"), "scan")
 
     def state(self) -> dict[str, Any]:
         """Return capabilities, error and adapters as last written."""
@@ -109,6 +108,21 @@ class RecordReader:
         if not isinstance(value, dict):
             raise RecordError(f"damaged: {what} is {type(value).__name__}, want an object")
         return value
+
+
+class _Row:
+    """The doubles of a cell, by name."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = tuple(names)
+        self._doubles = struct.Struct(f"<{len(self._names)}d")
+
+    def read(self, cell: bytes | None, what: str) -> dict[str, float]:
+        if cell is None:
+            return {}
+        if len(cell) != self._doubles.size:
+            raise RecordError(f"damaged: {what} of {len(cell)} bytes, want {self._doubles.size}")
+        return dict(zip(self._names, self._doubles.unpack(cell), strict=True))
 
 
 def _want_numbers(header: Mapping[str, Any], *names: str) -> None:

@@ -5,9 +5,10 @@ the file and not its own constants.
 
 ======== ==================================================================================
 preamble magic, schema, file size, place of each region, checksum
-header   cell: JSON, written once: who the engine is, and the names of the step's fields
+header   cell: JSON, written once: who the engine is, and the names of the fields of step and scan
 state    cell: JSON, written when it changes: capabilities, error, adapters
 step     cell: doubles in the order of the header's ``fields``, written after each step
+scan     cell: doubles in the order of ``scan_fields``, written some times a second: of one moment
 ring     fixed-size request events; slot = event number modulo slots
 ======== ==================================================================================
 
@@ -44,11 +45,11 @@ __all__ = [
 ]
 
 MAGIC = b"VRAMSCOP"
-SCHEMA = 1
+SCHEMA = 2
 SUFFIX = ".vramscope"
 MOST_BYTES = 16 * 1024 * 1024  # a reader trusts no writer with its memory
 
-_PREAMBLE = struct.Struct("<8sIIQ" + "QQ" * 4)
+_PREAMBLE = struct.Struct("<8sIIQ" + "QQ" * 5)
 _CRC = struct.Struct("<I")
 PREAMBLE_BYTES = _PREAMBLE.size + _CRC.size
 
@@ -124,10 +125,13 @@ class Layout:
     header: Region
     state: Region
     step: Region
+    scan: Region
     ring: Region
 
     @classmethod
-    def of(cls, header_bytes: int, fields: int, ring_slots: int, state_bytes: int) -> "Layout":
+    def of(
+        cls, header_bytes: int, fields: int, scan_fields: int, ring_slots: int, state_bytes: int
+    ) -> "Layout":
         """Lay out a record for a header, a state of at most ``state_bytes``, and a ring."""
         regions = []
         offset = PREAMBLE_BYTES
@@ -135,6 +139,7 @@ class Layout:
             header_bytes + CELL_OVERHEAD,
             state_bytes + CELL_OVERHEAD,
             fields * 8 + CELL_OVERHEAD,
+            scan_fields * 8 + CELL_OVERHEAD,
             ring_slots * EVENT_BYTES,
         ):
             offset = -(-offset // 64) * 64  # a cache line: neighbours never share one
@@ -150,7 +155,7 @@ class Layout:
 
 def encode_preamble(layout: Layout) -> bytes:
     """Return the first bytes of a record."""
-    regions = (layout.header, layout.state, layout.step, layout.ring)
+    regions = (layout.header, layout.state, layout.step, layout.scan, layout.ring)
     places = [number for region in regions for number in (region.offset, region.size)]
     body = _PREAMBLE.pack(MAGIC, SCHEMA, len(regions), layout.file_bytes, *places)
     return body + _CRC.pack(zlib.crc32(body))
@@ -160,7 +165,7 @@ def decode_preamble(data: bytes, file_bytes: int) -> Layout:
     """Read the first ``PREAMBLE_BYTES`` of a file of ``file_bytes``.
 
     Raises:
-        RecordError: not a record, a newer schema, damaged, or truncated.
+        RecordError: not a record, another schema, damaged, or truncated.
     """
     if len(data) < PREAMBLE_BYTES:
         raise RecordError(f"truncated: {file_bytes} bytes, a record has at least {PREAMBLE_BYTES}")
@@ -173,17 +178,22 @@ def decode_preamble(data: bytes, file_bytes: int) -> Layout:
             f"schema {schema} is newer than {SCHEMA}, the newest this version reads: "
             "upgrade vramscope where the exporter or controller runs"
         )
+    if schema < SCHEMA:
+        raise RecordError(
+            f"schema {schema} is older than {SCHEMA}, the oldest this version reads: "
+            "upgrade vramscope in the engine's environment and restart the engine"
+        )
     (crc,) = _CRC.unpack_from(data, _PREAMBLE.size)
     if crc != zlib.crc32(data[: _PREAMBLE.size]):
         raise RecordError("damaged: the preamble's checksum is wrong")
     if file_bytes < total:
         raise RecordError(f"truncated: {file_bytes} of {total} bytes")
-    header, state, step, ring = regions = [
+    header, state, step, scan, ring = regions = [
         Region(offset, size) for offset, size in zip(places[::2], places[1::2], strict=True)
     ]
     if total > MOST_BYTES or any(region.offset + region.size > total for region in regions):
         raise RecordError(f"damaged: its parts don't fit {total} bytes, or it is over {MOST_BYTES}")
-    return Layout(total, header, state, step, ring)
+    return Layout(total, header, state, step, scan, ring)
 
 
 def encode_cell(sequence: int, payload: bytes) -> bytes:

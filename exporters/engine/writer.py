@@ -34,14 +34,19 @@ class RecordWriter:
         name: str,
         header: Mapping[str, Any],
         fields: Sequence[str],
+        scan_fields: Sequence[str] = (),
         ring_slots: int = RING_SLOTS,
         group: str | None = None,
     ) -> None:
-        self.fields = tuple(fields)
-        text = json.dumps({**header, "fields": self.fields}).encode()
-        self.layout = record.Layout.of(len(text), len(self.fields), ring_slots, STATE_BYTES)
+        self.fields, self.scan_fields = tuple(fields), tuple(scan_fields)
+        names = {"fields": self.fields, "scan_fields": self.scan_fields}
+        text = json.dumps({**header, **names}).encode()
+        self.layout = record.Layout.of(
+            len(text), len(self.fields), len(self.scan_fields), ring_slots, STATE_BYTES
+        )
         self._doubles = struct.Struct(f"<{len(self.fields)}d")
-        self._sequence = 0
+        self._scan_doubles = struct.Struct(f"<{len(self.scan_fields)}d")
+        self._sequence = self._scan_sequence = 0
         self._state_sequence = 0
         self._events: list[bytes] = []
         self._events_written = 0
@@ -116,6 +121,16 @@ class RecordWriter:
             record.encode_cell(self._sequence, self._doubles.pack(*values)),
             self.layout.step.offset,
         )
+
+    def write_scan(self, values: Sequence[float]) -> None:
+        """Write what is looked at some times a second, all of one moment.
+
+        Args:
+            values: in the order of ``scan_fields``.
+        """
+        self._scan_sequence += 1
+        cell = record.encode_cell(self._scan_sequence, self._scan_doubles.pack(*values))
+        os.pwrite(self._fd, cell, self.layout.scan.offset)
 
     def _write_events(self) -> None:
         slots = self.layout.ring_slots

@@ -4,7 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from vramscope.exporters.engine.probe.adapters import FIELDS as WORKER_FIELDS
-from vramscope.exporters.engine.probe.scheduler import POOL_FIELDS, STEP_FIELDS
+from vramscope.exporters.engine.probe.lifecycle import Lifecycle
+from vramscope.exporters.engine.probe.pools import POOL_FIELDS, POOL_STEP_FIELDS, pool_fields
+from vramscope.exporters.engine.probe.scheduler import SCAN_FIELDS, STEP_FIELDS
 from vramscope.exporters.engine.writer import RecordWriter
 
 HEADER: dict[str, Any] = {
@@ -18,7 +20,8 @@ HEADER: dict[str, Any] = {
     "pools": [{"blocks": 100}],
     "groups": [{"group": 0, "pool": 0, "kind": "FullAttentionSpec", "block_size": 16}],
 }
-FIELDS = (*STEP_FIELDS, *(f"pool0_{field}" for field in POOL_FIELDS))
+FIELDS = (*STEP_FIELDS, *pool_fields(1, POOL_STEP_FIELDS))
+SCANNED = (*SCAN_FIELDS, *pool_fields(1, POOL_FIELDS), *Lifecycle.scan_fields)
 STEP: dict[str, float] = {
     "time_s": 1000.0,
     "busy": 1,
@@ -85,9 +88,10 @@ def write_engine(
     """Write an EngineCore's record; the caller closes it."""
     head = {**HEADER, **(header or {})}
     name = f"{head['engine']}.dp{head['dp_rank']}.engine0"
-    writer = RecordWriter(folder, name, head, FIELDS)
+    writer = RecordWriter(folder, name, head, FIELDS, SCANNED)
     writer.write_state({"capabilities": capabilities or CAPABILITIES, "error": error})
     values = {**STEP, **step}
+    writer.write_scan([values[field] for field in SCANNED])
     writer.write_step([values[field] for field in FIELDS])
     return writer
 

@@ -1,4 +1,4 @@
-"""The probe of an EngineCore: follows its scheduler and writes the engine's record."""
+"""The probe of an EngineCore: hooks its scheduler, has the parts count, writes the record."""
 
 import math
 import os
@@ -9,22 +9,16 @@ from typing import Any
 
 from vramscope.exporters.engine import rundir
 from vramscope.exporters.engine.probe import identity
-from vramscope.exporters.engine.probe.blocks import PoolTracker
 from vramscope.exporters.engine.probe.hooks import Guard, hook
-from vramscope.exporters.engine.probe.requests import (
-    PREEMPTION_REASONS,
-    PrefillMeter,
-    TrackedRequest,
-    ids_are_randomized,
-)
-from vramscope.exporters.engine.probe.slack import PoolScan, computed_tokens, scan_pool
-from vramscope.exporters.engine.record import EventKind
+from vramscope.exporters.engine.probe.lifecycle import InFlight, Lifecycle
+from vramscope.exporters.engine.probe.part import Part
+from vramscope.exporters.engine.probe.pools import Pools
+from vramscope.exporters.engine.probe.requests import PREEMPTION_REASONS
 from vramscope.exporters.engine.writer import RecordWriter
 
-__all__ = ["SchedulerProbe"]
+__all__ = ["SCAN_FIELDS", "STEP_FIELDS", "SchedulerProbe"]
 
 SCAN_PERIOD_S = 0.15
-RESYNC_PERIOD_S = 30.0
 STEP_TIMES = 256
 
 STEP_FIELDS = (
@@ -32,7 +26,6 @@ STEP_FIELDS = (
     "busy",
     "events",
     "steps",
-    "step_p99_s",
     "running",
     "waiting",
     "first_schedules",
@@ -41,71 +34,51 @@ STEP_FIELDS = (
     "cached_tokens",
     "prefill_tokens",
     "recomputed_tokens",
-    "generated_tokens",
     "preempted_tokens",
     *(f"preemptions_{reason}" for reason in PREEMPTION_REASONS),
-    "scan_time_s",
 )
-POOL_FIELDS = (
-    "blocks",
-    "live",
-    "slack",
-    "lookahead",
-    "held",
-    "evictable",
-    "clean",
-    "reserved",
-    "free_now",
-    "evictable_now",
-    "evictions",
-    "resurrections",
-    "drift",
-)
+SCAN_FIELDS = ("scan_time_s", "step_p99_s")
 
 
 class SchedulerProbe:
-    """Attached to one ``Scheduler``; every hook runs under ``guard``."""
+    """Attached to one ``Scheduler``; every hook runs under ``guard``.
+
+    The parts know their subjects; here is when they are told, and what they say together.
+    """
 
     def __init__(self, scheduler: Any, clock: Callable[[], float] = time.monotonic) -> None:
         self.guard = Guard(self._switched_off)
         self._scheduler = scheduler
         self._clock = clock
         self._scan_period_s = float(os.environ.get("VRAMSCOPE_SCAN_PERIOD_S", SCAN_PERIOD_S))
-        self._managers = scheduler.kv_cache_manager.coordinator.single_type_managers
-        pools = list({id(m.block_pool): m.block_pool for m in self._managers}.values())
-        self._pools = [PoolTracker(pool, self.guard) for pool in pools]
-        self._pool_managers = [
-            [manager for manager in self._managers if manager.block_pool is pool] for pool in pools
-        ]
-        self._randomized_ids = ids_are_randomized()
-        self._requests: dict[str, TrackedRequest] = {}
-        self._preempted: dict[str, TrackedRequest] = {}
-        self._prefill = PrefillMeter()
-        self._in_flight: deque[tuple[Any, int, float]] = deque(maxlen=64)
+        self._pools = Pools(scheduler, self.guard)
+        self._requests = Lifecycle(scheduler, clock, self._tell)
+        self._parts: tuple[Part, ...] = (self._pools, self._requests)
+        self._in_flight: deque[InFlight] = deque(maxlen=64)
         self._step_times_s: deque[float] = deque([0.0], maxlen=STEP_TIMES)
-        self._schedules = 0
+        self._schedules = self._steps = 0
         self._preempting_for: str | None = None
-        self._first_schedules = self._finished = self._aborted = self._cached_tokens = 0
-        self._preempted_tokens = 0
-        self._preemptions = dict.fromkeys(PREEMPTION_REASONS, 0)
-        self._steps = self._finished_tokens = self._generated_tokens = 0
-        self._step_p99_s = 0.0
         self._busy = False
-        self._scans = [PoolScan(0, 0, 0, 0)] * len(pools)
-        self._scanned: list[tuple[int, int, int]] = [(0, 0, 0)] * len(pools)
-        self._scan_time_s = self._resync_time_s = 0.0
+        self._scan_time_s = 0.0
         config = scheduler.vllm_config
+        header = identity.engine_header(
+            config, scheduler.kv_cache_config, self._pools.pools, self._pools.managers
+        )
         self._writer = RecordWriter(
             rundir.run_dir(),
             identity.record_name(config, "engine"),
-            identity.engine_header(config, scheduler.kv_cache_config, pools, self._managers),
-            [*STEP_FIELDS, *(f"pool{i}_{f}" for i in range(len(pools)) for f in POOL_FIELDS)],
+            header,
+            [*STEP_FIELDS, *self._pools.step_fields],
+            [*SCAN_FIELDS, *(name for part in self._parts for name in part.scan_fields)],
             group=os.environ.get("VRAMSCOPE_GROUP"),
         )
         self._capabilities = self._attach()
-        self._scan(self._clock())
+        for part in self._parts:
+            self._capabilities |= part.capabilities()
         self._writer.write_state({"capabilities": self._capabilities, "error": None})
-        self._write(self._clock())
+        now = self._clock()
+        self._scan(now)
+        self._write(now)
 
     @property
     def record(self) -> str:
@@ -141,21 +114,12 @@ class SchedulerProbe:
             "requests": requests,
             "preemption": preemption,
             "prefill": steps and requests and preemption,
-            "blocks": all(pool.attached for pool in self._pools),
         }
 
     # Hooks, in the order of a request's life.
 
     def _after_add(self, _: Any, request: Any) -> None:
-        if request.request_id not in self._requests:
-            tracked = TrackedRequest(request, self._randomized_ids)
-            self._requests[request.request_id] = tracked
-            self._event(
-                EventKind.QUEUED,
-                tracked,
-                tokens=request.num_prompt_tokens,
-                detail=getattr(request, "max_tokens", 0) or 0,
-            )
+        self._requests.queued(request)
         if not self._busy:
             self._busy = True
             self._write(self._clock())
@@ -167,42 +131,10 @@ class SchedulerProbe:
         self._preempting_for = None
         self._schedules += 1
         self._in_flight.append((output, self._schedules, self._clock()))
-        scheduled = output.num_scheduled_tokens
-        for new in output.scheduled_new_reqs:
-            tracked = self._requests.get(new.req_id)
-            if tracked is not None and not tracked.scheduled:
-                tracked.scheduled = True
-                cached = self._begin_prefill(tracked, scheduled)
-                self._first_schedules += 1
-                self._cached_tokens += cached
-                self._event(EventKind.FIRST_SCHEDULED, tracked, tokens=cached)
-        if self._preempted:
-            for request_id in [rid for rid in self._preempted if rid in scheduled]:
-                tracked = self._preempted.pop(request_id)
-                cached = self._begin_prefill(tracked, scheduled)
-                self._event(EventKind.RESUMED, tracked, tokens=cached)
-
-    def _begin_prefill(self, tracked: TrackedRequest, scheduled: dict[str, int]) -> int:
-        """Start the meter where the cache ends; return the tokens found in it."""
-        request = tracked.request
-        # schedule() has already moved the request past what this step computes.
-        cached: int = max(0, request.num_computed_tokens - scheduled[request.request_id])
-        self._prefill.begin(tracked, cached, self._schedules)
-        return cached
+        self._requests.scheduled(output, self._schedules)
 
     def _before_preempt(self, request: Any, *_: Any, **__: Any) -> None:
-        lost = computed_tokens(request)
-        reason = self._preempting_for or "other"
-        self._preemptions[reason] += 1
-        self._preempted_tokens += lost
-        tracked = self._requests.get(request.request_id)
-        if tracked is None:
-            return
-        self._prefill.end(request.request_id)
-        tracked.high_water = max(tracked.high_water, lost)
-        self._preempted[request.request_id] = tracked
-        detail = PREEMPTION_REASONS.index(reason)
-        self._event(EventKind.PREEMPTED, tracked, tokens=lost, detail=detail)
+        self._requests.preempted(request, self._preempting_for or "other")
 
     def _before_reset(self, *_: Any, **__: Any) -> None:
         self._preempting_for = "cache_reset"
@@ -211,34 +143,16 @@ class SchedulerProbe:
         self._preempting_for = None
 
     def _before_free(self, request: Any, *_: Any, **__: Any) -> None:
-        tracked = self._requests.pop(request.request_id, None)
-        if tracked is None:
-            return
-        for output, schedule, _started_s in self._in_flight:
-            self._prefill.leave(request.request_id, output.num_scheduled_tokens, schedule)
-        self._prefill.end(request.request_id)
-        self._preempted.pop(request.request_id, None)
-        tokens = request.num_output_tokens
-        self._finished_tokens += tokens
-        aborted = request.status.name == "FINISHED_ABORTED"
-        if aborted:
-            self._aborted += 1
-        else:
-            self._finished += 1
-        self._event(EventKind.ABORTED if aborted else EventKind.FINISHED, tracked, tokens=tokens)
+        self._requests.leaving(request, self._in_flight)
 
     def _before_update(self, output: Any, *_: Any, **__: Any) -> None:
-        # Before, since a request that the update finishes is gone after it.
         schedule, started_s = self._schedules, self._clock()
         while self._in_flight:
             scheduled, schedule, started_s = self._in_flight.popleft()
             if scheduled is output:
                 break
         self._step_times_s.append(self._clock() - started_s)
-        for tracked in self._prefill.step(output.num_scheduled_tokens, schedule):
-            if not tracked.first_token:
-                tracked.first_token = True
-                self._event(EventKind.FIRST_TOKEN, tracked)
+        self._requests.computed(output, schedule)
 
     def _after_update(self, *_: Any, **__: Any) -> None:
         now = self._clock()
@@ -255,89 +169,39 @@ class SchedulerProbe:
 
     # What the record says.
 
-    def _scan(self, now: float) -> None:
-        """Take the slow numbers, all of one moment."""
-        scheduler = self._scheduler
-        if now - self._resync_time_s >= RESYNC_PERIOD_S:
-            for pool in self._pools:
-                pool.resync()
-            self._resync_time_s = now
-        deferred = [blocks for _, blocks in getattr(scheduler, "deferred_frees", ())]
-        for index, pool in enumerate(self._pools):
-            self._scans[index] = scan_pool(
-                self._pool_managers[index],
-                scheduler.running,
-                deferred,
-                pool.referenced,
-                pool.extra_references,
-                getattr(scheduler, "num_lookahead_tokens", 0),
-            )
-            self._scanned[index] = (
-                pool.evictable,
-                pool.free - pool.evictable,
-                self._reserved(pool),
-            )
-        live = sum(request.num_output_tokens for request in scheduler.running)
-        live += sum(tracked.request.num_output_tokens for tracked in self._preempted.values())
-        self._generated_tokens = max(self._generated_tokens, self._finished_tokens + live)
-        times = sorted(self._step_times_s)
-        self._step_p99_s = times[math.ceil(len(times) * 0.99) - 1]
-        self._scan_time_s = now
+    def _tell(self, *event: Any, **fields: Any) -> None:
+        self._writer.add_event(*event, **fields)
 
-    def _reserved(self, pool: PoolTracker) -> int:
-        """Return R: free blocks that a new request may not take."""
-        scheduler = self._scheduler
-        watermark = getattr(scheduler.kv_cache_manager, "watermark_blocks", 0)
-        reserved = watermark if scheduler.running else 0
-        in_flight = getattr(scheduler, "_inflight_prefill_reserved_blocks", None)
-        if in_flight is not None:
-            reserved += in_flight()
-        return int(min(reserved, pool.free))
+    def _scan(self, now: float) -> None:
+        """Write the slow numbers, all of one moment."""
+        times = sorted(self._step_times_s)
+        values = [now, times[math.ceil(len(times) * 0.99) - 1]]
+        for part in self._parts:
+            values += part.scan(now)
+        self._writer.write_scan(values)
+        self._scan_time_s = now
 
     def _write(self, now: float) -> None:
         running, waiting = self._scheduler.get_request_counts()
-        values = [
-            now,
-            self._busy,
-            self._writer.events,
-            self._steps,
-            self._step_p99_s,
-            running,
-            waiting,
-            self._first_schedules,
-            self._finished,
-            self._aborted,
-            self._cached_tokens,
-            self._prefill.prefill_tokens,
-            self._prefill.recomputed_tokens,
-            self._generated_tokens,
-            self._preempted_tokens,
-            *self._preemptions.values(),
-            self._scan_time_s,
-        ]
-        for pool, scan, scanned in zip(self._pools, self._scans, self._scanned, strict=True):
-            values += [
-                pool.blocks,
-                *scan,
-                *scanned,
-                pool.free,
-                pool.evictable,
-                pool.evictions,
-                pool.resurrections,
-                pool.drift,
+        requests = self._requests
+        self._writer.write_step(
+            [
+                now,
+                self._busy,
+                self._writer.events,
+                self._steps,
+                running,
+                waiting,
+                requests.first_schedules,
+                requests.finished,
+                requests.aborted,
+                requests.cached_tokens,
+                requests.prefill.prefill_tokens,
+                requests.prefill.recomputed_tokens,
+                requests.preempted_tokens,
+                *requests.preemptions.values(),
+                *self._pools.step(),
             ]
-        self._writer.write_step(values)
-
-    def _event(
-        self, kind: EventKind, tracked: TrackedRequest, tokens: int = 0, detail: int = 0
-    ) -> None:
-        self._writer.add_event(
-            tracked.hash,
-            self._clock(),
-            kind,
-            adapter=tracked.adapter,
-            tokens=int(tokens),
-            detail=int(detail),
         )
 
     def _switched_off(self, error: str) -> None:

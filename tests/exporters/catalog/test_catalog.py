@@ -4,7 +4,7 @@ import pytest
 
 from vramscope.exporters.catalog import METRICS, Metric
 from vramscope.exporters.catalog.docs import metrics_page
-from vramscope.exporters.catalog.engine import LORA_LOAD_SECONDS
+from vramscope.exporters.catalog.lora import LORA_LOAD_SECONDS
 from vramscope.exporters.engine.probe.adapters import LOAD_BOUNDS_S
 
 DOCS = Path(__file__).parents[3] / "docs"

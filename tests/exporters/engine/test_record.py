@@ -5,11 +5,11 @@ import pytest
 from vramscope.exporters.engine import record
 from vramscope.exporters.engine.record import Event, EventKind, Layout, RecordError, Tier
 
-LAYOUT = Layout.of(header_bytes=100, fields=10, ring_slots=8, state_bytes=1000)
+LAYOUT = Layout.of(header_bytes=100, fields=10, scan_fields=20, ring_slots=8, state_bytes=1000)
 
 
 def test_regions_follow_each_other_without_overlap() -> None:
-    regions = [LAYOUT.header, LAYOUT.state, LAYOUT.step, LAYOUT.ring]
+    regions = [LAYOUT.header, LAYOUT.state, LAYOUT.step, LAYOUT.scan, LAYOUT.ring]
     ends = [record.PREAMBLE_BYTES, *(region.offset + region.size for region in regions)]
     assert all(region.offset >= end for region, end in zip(regions, ends, strict=False))
     assert LAYOUT.file_bytes == ends[-1]
@@ -24,7 +24,14 @@ def test_preamble_comes_back() -> None:
 def test_newer_schema_is_named_and_says_what_to_do() -> None:
     data = bytearray(record.encode_preamble(LAYOUT))
     struct.pack_into("<I", data, 8, record.SCHEMA + 1)
-    with pytest.raises(RecordError, match=r"schema 2 is newer than 1.*upgrade vramscope"):
+    with pytest.raises(RecordError, match=r"schema 3 is newer than 2.*upgrade vramscope"):
+        record.decode_preamble(bytes(data), LAYOUT.file_bytes)
+
+
+def test_older_schema_is_named_and_says_what_to_do() -> None:
+    data = bytearray(record.encode_preamble(LAYOUT))
+    struct.pack_into("<I", data, 8, record.SCHEMA - 1)
+    with pytest.raises(RecordError, match=r"schema 1 is older than 2.*restart the engine"):
         record.decode_preamble(bytes(data), LAYOUT.file_bytes)
 
 
@@ -53,7 +60,7 @@ def test_flipped_bit_is_damage() -> None:
 
 
 def test_no_writer_can_make_a_reader_read_more_than_the_bound() -> None:
-    huge = Layout.of(100, 10, ring_slots=10**9, state_bytes=10)
+    huge = Layout.of(100, 10, 20, ring_slots=10**9, state_bytes=10)
     with pytest.raises(RecordError, match="damaged: its parts"):
         record.decode_preamble(record.encode_preamble(huge), huge.file_bytes)
 

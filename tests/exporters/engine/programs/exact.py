@@ -200,12 +200,12 @@ class Check:
     def after_step(self) -> None:
         """Compare the record with a scan of every block."""
         self.steps += 1
-        step = self.record.step()
+        step = self.record.scan() | self.record.step()
         for name, truth in self._scan().items():
             if abs(step[name] - truth) > 1e-6:
                 self.mismatches.append(f"step {self.steps}: {name} {step[name]} want {truth}")
         # Not in the record, but what keeps the probe from looking at every block.
-        (tracked,) = self.scheduler._vramscope_probe._pools
+        (tracked,) = self.scheduler._vramscope_probe._pools.trackers
         extra = sum(max(0, b.ref_cnt - 1) for b in tracked.pool.blocks if not b.is_null)
         if tracked.extra_references != extra:
             self.mismatches.append(f"extra references {tracked.extra_references} want {extra}")
@@ -258,7 +258,7 @@ class Check:
 
     def finish(self, sent: int, aborted: int, generated: int) -> None:
         """Compare the totals with what was sent, received and watched."""
-        step, worker = self.record.step(), self.worker.step()
+        step, worker = self.record.scan() | self.record.step(), self.worker.step()
         kinds = Counter(event.kind for event in self.events)
         lost_by_events = sum(e.tokens for e in self.events if e.kind == 3)
         made_by_events = sum(e.tokens for e in self.events if e.kind in (6, 7))

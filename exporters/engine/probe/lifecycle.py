@@ -1,0 +1,161 @@
+"""The probe's part for requests: follows each through the engine, and tells it as events."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from vramscope.exporters.engine.probe.requests import (
+    PREEMPTION_REASONS,
+    PrefillMeter,
+    TrackedRequest,
+    ids_are_randomized,
+)
+from vramscope.exporters.engine.probe.slack import computed_tokens
+from vramscope.exporters.engine.record import EventKind
+
+__all__ = ["InFlight", "Lifecycle"]
+
+InFlight = tuple[Any, int, float]
+"""A schedule whose step is not complete: vLLM's SchedulerOutput, its number, when it was made."""
+
+
+class Lifecycle:
+    """Requests of one scheduler, from queued to gone. Counters since start.
+
+    Args:
+        scheduler: vLLM's.
+        clock: the host's monotonic clock, seconds.
+        tell: takes each event, as ``RecordWriter.add_event`` does.
+
+    Attributes:
+        first_schedules: requests scheduled for the first time.
+        finished: requests that left with their answer.
+        aborted: requests that left without.
+        cached_tokens: prompt tokens found in the prefix cache at first schedule.
+        preempted_tokens: computed tokens thrown away.
+        preemptions: by reason.
+        prefill: counts prefill tokens.
+    """
+
+    scan_fields = ("generated_tokens",)
+
+    def __init__(
+        self, scheduler: Any, clock: Callable[[], float], tell: Callable[..., None]
+    ) -> None:
+        self.first_schedules = self.finished = self.aborted = 0
+        self.cached_tokens = self.preempted_tokens = 0
+        self.preemptions = dict.fromkeys(PREEMPTION_REASONS, 0)
+        self.prefill = PrefillMeter()
+        self._scheduler = scheduler
+        self._clock = clock
+        self._tell = tell
+        self._randomized_ids = ids_are_randomized()
+        self._requests: dict[str, TrackedRequest] = {}
+        self._preempted: dict[str, TrackedRequest] = {}
+        self._finished_tokens = self._generated_tokens = 0
+
+    def capabilities(self) -> dict[str, bool]:
+        """Return nothing: what is seen of requests hangs on the scheduler's hooks."""
+        return {}
+
+    def scan(self, now_s: float) -> Sequence[float]:
+        """Return the values of ``scan_fields``."""
+        del now_s
+        live = sum(request.num_output_tokens for request in self._scheduler.running)
+        live += sum(tracked.request.num_output_tokens for tracked in self._preempted.values())
+        self._generated_tokens = max(self._generated_tokens, self._finished_tokens + live)
+        return (self._generated_tokens,)
+
+    def queued(self, request: Any) -> None:
+        """Take in a request that was added."""
+        if request.request_id not in self._requests:
+            tracked = TrackedRequest(request, self._randomized_ids)
+            self._requests[request.request_id] = tracked
+            self._event(
+                EventKind.QUEUED,
+                tracked,
+                tokens=request.num_prompt_tokens,
+                detail=getattr(request, "max_tokens", 0) or 0,
+            )
+
+    def scheduled(self, output: Any, schedule: int) -> None:
+        """Take in a schedule: who runs for the first time, and who runs again.
+
+        Args:
+            output: vLLM's ``SchedulerOutput``.
+            schedule: its number.
+        """
+        tokens = output.num_scheduled_tokens
+        for new in output.scheduled_new_reqs:
+            tracked = self._requests.get(new.req_id)
+            if tracked is not None and not tracked.scheduled:
+                tracked.scheduled = True
+                cached = self._begin_prefill(tracked, tokens, schedule)
+                self.first_schedules += 1
+                self.cached_tokens += cached
+                self._event(EventKind.FIRST_SCHEDULED, tracked, tokens=cached)
+        if self._preempted:
+            for request_id in [rid for rid in self._preempted if rid in tokens]:
+                tracked = self._preempted.pop(request_id)
+                cached = self._begin_prefill(tracked, tokens, schedule)
+                self._event(EventKind.RESUMED, tracked, tokens=cached)
+
+    def preempted(self, request: Any, reason: str) -> None:
+        """Take in a preemption that is about to happen."""
+        lost = computed_tokens(request)
+        self.preemptions[reason] += 1
+        self.preempted_tokens += lost
+        tracked = self._requests.get(request.request_id)
+        if tracked is None:
+            return
+        self.prefill.end(request.request_id)
+        tracked.high_water = max(tracked.high_water, lost)
+        self._preempted[request.request_id] = tracked
+        detail = PREEMPTION_REASONS.index(reason)
+        self._event(EventKind.PREEMPTED, tracked, tokens=lost, detail=detail)
+
+    def computed(self, output: Any, schedule: int) -> None:
+        """Take in a completed step, before vLLM does: a request it finishes is gone after."""
+        for tracked in self.prefill.step(output.num_scheduled_tokens, schedule):
+            if not tracked.first_token:
+                tracked.first_token = True
+                self._event(EventKind.FIRST_TOKEN, tracked)
+
+    def leaving(self, request: Any, in_flight: Iterable[InFlight]) -> None:
+        """Take in a request that is about to be freed."""
+        tracked = self._requests.pop(request.request_id, None)
+        if tracked is None:
+            return
+        for output, schedule, _started_s in in_flight:
+            self.prefill.leave(request.request_id, output.num_scheduled_tokens, schedule)
+        self.prefill.end(request.request_id)
+        self._preempted.pop(request.request_id, None)
+        tokens = request.num_output_tokens
+        self._finished_tokens += tokens
+        aborted = request.status.name == "FINISHED_ABORTED"
+        if aborted:
+            self.aborted += 1
+        else:
+            self.finished += 1
+        self._event(EventKind.ABORTED if aborted else EventKind.FINISHED, tracked, tokens=tokens)
+
+    def _begin_prefill(
+        self, tracked: TrackedRequest, scheduled: dict[str, int], schedule: int
+    ) -> int:
+        """Start the meter where the cache ends; return the tokens found in it."""
+        request = tracked.request
+        # schedule() has already moved the request past what this step computes.
+        cached: int = max(0, request.num_computed_tokens - scheduled[request.request_id])
+        self.prefill.begin(tracked, cached, schedule)
+        return cached
+
+    def _event(
+        self, kind: EventKind, tracked: TrackedRequest, tokens: int = 0, detail: int = 0
+    ) -> None:
+        self._tell(
+            tracked.hash,
+            self._clock(),
+            kind,
+            adapter=tracked.adapter,
+            tokens=int(tokens),
+            detail=int(detail),
+        )

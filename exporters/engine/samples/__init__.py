@@ -1,0 +1,1 @@
+"""From a record's fields to the samples of each subject."""
