@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help venv deps test lint format docs demo bench-exporter lock clean distclean
+.PHONY: help venv deps test lint format docs demo bench-exporter drift lock clean distclean
 
 PYTHON ?= $(firstword $(shell command -v python3.11) $(shell command -v python3) python3.11)
 PYTEST_ARGS ?=
@@ -34,7 +34,7 @@ lint: venv ## ruff and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/mypy tools
-	MYPYPATH=tools:tools/bench $(BIN)/mypy --explicit-package-bases tests
+	MYPYPATH=tools:tools/bench:tools/drift $(BIN)/mypy --explicit-package-bases tests
 
 format: venv ## let ruff format and fix what it can
 	$(BIN)/ruff check --fix .
@@ -49,6 +49,9 @@ demo: venv ## two real vLLM engines, mixed LoRA load, live signals for DEMO_SECO
 
 bench-exporter: venv ## measure scrapes and refreshes; writes bench-results/exporter.json
 	$(BIN)/python tools/bench/exporter.py
+
+drift: ## look the probe's hook points up in vLLM's releases (downloads 700 MB of sources)
+	@$(PYTHON) tools/drift/drift.py
 
 lock: ## resolve requirements/dev.txt anew
 	@$(PYTHON) tools/lock.py

@@ -1,0 +1,163 @@
+"""Every name of vLLM's that the probe hooks or reads: the one table, a line a name.
+
+A name that a release lacks switches off the capability that needs it and nothing else. A test
+holds this table and the probe's own code together; ``make drift`` looks the names up in the
+sources of each release.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+__all__ = ["CAPABILITIES", "HOOK_POINTS", "Capability", "HookPoint", "Place"]
+
+
+class Place(NamedTuple):
+    """Where a class is.
+
+    Attributes:
+        owner: its name; empty for the functions of the module itself.
+        files: its module below ``vllm``, and where other releases have it.
+    """
+
+    owner: str
+    files: tuple[str, ...]
+
+
+class HookPoint(NamedTuple):
+    """One name.
+
+    Attributes:
+        capability: of the probe, that it is for.
+        place: the class that has it.
+        name: an attribute; ``touch(blocks)``: a method with at least these first parameters;
+            ``one | other``: either will do.
+        hooked: the probe wraps it; else it reads or calls it.
+        needed: without it the capability is off; else the probe does without.
+    """
+
+    capability: str
+    place: Place
+    name: str
+    hooked: bool
+    needed: bool
+
+    @property
+    def key(self) -> str:
+        """What names it in results."""
+        return f"{self.place.owner}.{self.name}" if self.place.owner else self.name
+
+
+class Capability(NamedTuple):
+    """What the probe can do, or not, on a release.
+
+    Attributes:
+        gives: what the user sees of it.
+        built_on: capabilities it can't do without.
+    """
+
+    gives: str
+    built_on: tuple[str, ...] = ()
+
+
+def hooks(capability: str, place: Place, *names: str, needed: bool = True) -> Iterator[HookPoint]:
+    """Yield the points of methods that the probe wraps."""
+    return (HookPoint(capability, place, name, True, needed) for name in names)
+
+
+def reads(capability: str, place: Place, *names: str, needed: bool = True) -> Iterator[HookPoint]:
+    """Yield the points of what the probe reads or calls."""
+    return (HookPoint(capability, place, name, False, needed) for name in names)
+
+
+CAPABILITIES = {
+    "attach": Capability("the probe gets into the EngineCore and finds the block pools"),
+    "steps": Capability("steps, batch and queue sizes, liveness", ("attach",)),
+    "requests": Capability("first schedules, cached and generated tokens, ends", ("attach",)),
+    "preemption": Capability("preemptions by reason, tokens lost", ("attach",)),
+    "prefill": Capability("prefill and recomputed tokens", ("steps", "requests", "preemption")),
+    "blocks": Capability("KV blocks by state, evictions, resurrections", ("attach",)),
+    "lora": Capability("adapters by tier, their loads and residency, of each worker"),
+}
+"""By name, in the order of the page."""
+
+SCHEDULER_CONFIG = Place("SchedulerConfig", ("config/scheduler.py",))
+VLLM_CONFIG = Place("VllmConfig", ("config/vllm.py",))
+MODEL_CONFIG = Place("ModelConfig", ("config/model.py",))
+PARALLEL_CONFIG = Place("ParallelConfig", ("config/parallel.py",))
+LORA_CONFIG = Place("LoRAConfig", ("config/lora.py",))
+KV_CACHE_CONFIG = Place("KVCacheConfig", ("v1/kv_cache_interface.py",))
+KV_CACHE_TENSOR = Place("KVCacheTensor", ("v1/kv_cache_interface.py",))
+SCHEDULER = Place("Scheduler", ("v1/core/sched/scheduler.py",))
+SCHEDULER_OUTPUT = Place("SchedulerOutput", ("v1/core/sched/output.py",))
+NEW_REQUEST = Place("NewRequestData", ("v1/core/sched/output.py",))
+ENGINE_CORE_REQUEST = Place("EngineCoreRequest", ("v1/engine/__init__.py",))
+REQUEST = Place("Request", ("v1/request.py",))
+REQUEST_STATUS = Place("RequestStatus", ("v1/request.py",))
+MANAGER = Place("KVCacheManager", ("v1/core/kv_cache_manager.py",))
+COORDINATOR = Place("KVCacheCoordinator", ("v1/core/kv_cache_coordinator.py",))
+TYPE_MANAGER = Place("SingleTypeKVCacheManager", ("v1/core/single_type_kv_cache_manager.py",))
+POOL = Place("BlockPool", ("v1/core/block_pool.py",))
+FREE_QUEUE = Place("FreeKVCacheBlockQueue", ("v1/core/kv_cache_utils.py",))
+BLOCK = Place("KVCacheBlock", ("v1/core/kv_cache_utils.py",))
+WORKER = Place("WorkerWrapperBase", ("v1/worker/worker_base.py",))
+RUNNER = Place("GPUModelRunner", ("v1/worker/gpu_model_runner.py",))
+LORA_WORKER = Place("LRUCacheWorkerLoRAManager", ("lora/worker_manager.py",))
+LORA_MODELS = Place("LRUCacheLoRAModelManager", ("lora/model_manager.py", "lora/models.py"))
+LORA_REQUEST = Place("LoRARequest", ("lora/request.py",))
+LRU_CACHE = Place("LRUCache", ("utils/cache.py",))
+
+HOOK_POINTS = (
+    *hooks("attach", SCHEDULER_CONFIG, "get_scheduler_cls()", needed=False),
+    *hooks("attach", SCHEDULER, "__init__(vllm_config)", "shutdown()"),
+    *reads("attach", SCHEDULER, "vllm_config", "kv_cache_config", "kv_cache_manager"),
+    *reads("attach", MANAGER, "coordinator"),
+    *reads("attach", COORDINATOR, "single_type_managers"),
+    *reads("attach", TYPE_MANAGER, "block_pool", "block_size", "kv_cache_group_id"),
+    *reads("attach", TYPE_MANAGER, "kv_cache_spec"),
+    *reads("attach", KV_CACHE_CONFIG, "kv_cache_tensors", needed=False),
+    *reads("attach", KV_CACHE_TENSOR, "size", needed=False),
+    *reads("attach", VLLM_CONFIG, "instance_id", "model_config", "parallel_config", "lora_config"),
+    *reads("attach", MODEL_CONFIG, "model", "max_model_len", "served_model_name"),
+    *reads("attach", PARALLEL_CONFIG, "rank", "data_parallel_rank", "tensor_parallel_size"),
+    *reads("attach", PARALLEL_CONFIG, "pipeline_parallel_size"),
+    *reads("attach", PARALLEL_CONFIG, "data_parallel_index", needed=False),
+    *reads("attach", LORA_CONFIG, "max_loras", "max_cpu_loras"),
+    *hooks("steps", SCHEDULER, "schedule()", "update_from_output(scheduler_output)"),
+    *reads("steps", SCHEDULER, "get_request_counts()", "get_num_unfinished_requests()"),
+    *reads("steps", SCHEDULER_OUTPUT, "num_scheduled_tokens", "scheduled_new_reqs"),
+    *hooks("requests", SCHEDULER, "add_request(request)", "_free_request(request)"),
+    *reads("requests", REQUEST, "request_id", "lora_request", "status", "max_tokens"),
+    *reads("requests", REQUEST, "num_prompt_tokens", "num_output_tokens", "num_computed_tokens"),
+    *reads("requests", REQUEST_STATUS, "FINISHED_ABORTED"),
+    *reads("requests", NEW_REQUEST, "req_id"),
+    *reads("requests", ENGINE_CORE_REQUEST, "external_req_id", needed=False),
+    *hooks("preemption", SCHEDULER, "_preempt_request(request)", "reset_prefix_cache()"),
+    *hooks("blocks", POOL, "free_blocks(ordered_blocks)", "touch(blocks)"),
+    *hooks("blocks", POOL, "_maybe_evict_cached_block(block)", "reset_prefix_cache()"),
+    *hooks("blocks", POOL, "unpin_blocks(blocks)", needed=False),
+    *hooks("blocks", POOL, "move_block_hashes(src_block, dst_block)", needed=False),
+    *reads("blocks", POOL, "num_gpu_blocks", "free_block_queue", "blocks"),
+    *reads("blocks", FREE_QUEUE, "num_free_blocks"),
+    *reads("blocks", BLOCK, "block_id", "ref_cnt", "block_hash", "is_null"),
+    *reads("blocks", BLOCK, "pool", needed=False),
+    *reads("blocks", TYPE_MANAGER, "req_to_blocks"),
+    *reads("blocks", TYPE_MANAGER, "get_num_skipped_tokens(num_computed_tokens)", needed=False),
+    *reads("blocks", SCHEDULER, "running"),
+    *reads("blocks", SCHEDULER, "deferred_frees", "num_lookahead_tokens", needed=False),
+    *reads("blocks", SCHEDULER, "_inflight_prefill_reserved_blocks()", needed=False),
+    *reads("blocks", MANAGER, "watermark_blocks", needed=False),
+    *reads("blocks", REQUEST, "num_in_flight_tokens | num_output_placeholders", needed=False),
+    *reads("blocks", REQUEST, "num_stale_output_tokens", needed=False),
+    *hooks("lora", LORA_WORKER, "create_lora_manager(model, vllm_config)"),
+    *hooks("lora", LORA_WORKER, "add_adapter(lora_request)", "remove_adapter(adapter_id)"),
+    *hooks("lora", WORKER, "execute_model(scheduler_output)", "shutdown()"),
+    *reads("lora", WORKER, "worker"),
+    *reads("lora", RUNNER, "lora_manager", needed=False),
+    *reads("lora", LORA_WORKER, "_adapter_manager"),
+    *reads("lora", LORA_MODELS, "_active_adapters", "_registered_adapters"),
+    *reads("lora", LRU_CACHE, "cache"),
+    *reads("lora", NEW_REQUEST, "lora_request"),
+    *reads("lora", SCHEDULER_OUTPUT, "finished_req_ids"),
+    *reads("lora", LORA_REQUEST, "lora_int_id", "lora_name"),
+    *reads("lora", LORA_REQUEST, "load_inplace", needed=False),
+)
