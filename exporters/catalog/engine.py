@@ -1,7 +1,9 @@
 """Metrics of a vLLM engine, as the probe saw it: its requests, its steps, its probe."""
 
+from vramscope.exporters.catalog.growth import GROWTH_METRICS
 from vramscope.exporters.catalog.kv import KV_METRICS
 from vramscope.exporters.catalog.labels import ENGINE
+from vramscope.exporters.catalog.load import LOAD_METRICS
 from vramscope.exporters.catalog.lora import LORA_METRICS
 from vramscope.exporters.catalog.metric import Metric
 from vramscope.exporters.catalog.preemption import PREEMPTION_METRICS
@@ -74,8 +76,10 @@ PROBE_CAPABILITY = Metric(
 
 ENGINE_METRICS: tuple[Metric, ...] = (
     *KV_METRICS,
+    *GROWTH_METRICS,
     *LORA_METRICS,
     *PREEMPTION_METRICS,
+    *LOAD_METRICS,
     GENERATED_TOKENS,
     CACHED_TOKENS,
     FIRST_SCHEDULES,

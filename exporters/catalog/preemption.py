@@ -48,6 +48,66 @@ RECOMPUTE_TAX = Metric(
     ENGINE,
 )
 
+PREEMPTION_VICTIMS = Metric(
+    "vramscope_preemption_victims_total",
+    "counter",
+    "requests",
+    "Requests preempted at least once.",
+    ENGINE,
+)
+PREEMPTION_REPEATS = Metric(
+    "vramscope_preemption_repeats_total",
+    "counter",
+    "preemptions",
+    "Preemptions of a request that had been preempted before.",
+    ENGINE,
+)
+PREEMPTION_MOST = Metric(
+    "vramscope_preemption_most_repeated",
+    "gauge",
+    "preemptions",
+    "Preemptions of the live request that was preempted most often.",
+    ENGINE,
+)
+PREEMPTION_WAITING = Metric(
+    "vramscope_preemption_waiting_requests",
+    "gauge",
+    "requests",
+    "Preempted requests that have not run again yet.",
+    ENGINE,
+)
+PREEMPTION_ENDS = Metric(
+    "vramscope_preemption_ends_total",
+    "counter",
+    "preemptions",
+    "Preemptions that are over, by how (resumed: the request ran again; left: it left the engine "
+    "before).",
+    (*ENGINE, "how"),
+)
+PREEMPTION_REHIT = Metric(
+    "vramscope_preemption_rehit_tokens_total",
+    "counter",
+    "tokens",
+    "Of the tokens lost to preemption, those found in the prefix cache when the request resumed.",
+    ENGINE,
+)
+PREEMPTION_RESUMPTION = Metric(
+    "vramscope_preemption_resumption_seconds",
+    "histogram",
+    "seconds",
+    "Time from a request's preemption to its next schedule.",
+    ENGINE,
+    (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120),
+)
+PREEMPTION_VICTIM_AGE = Metric(
+    "vramscope_preemption_victim_age_seconds",
+    "histogram",
+    "seconds",
+    "Time from a request's first schedule to its preemption.",
+    ENGINE,
+    (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600),
+)
+
 PREEMPTION_METRICS: tuple[Metric, ...] = (
     PREEMPTIONS,
     PREEMPTED_TOKENS,
@@ -55,4 +115,12 @@ PREEMPTION_METRICS: tuple[Metric, ...] = (
     PREFILL_TOKENS,
     RECOMPUTED_TOKENS,
     RECOMPUTE_TAX,
+    PREEMPTION_VICTIMS,
+    PREEMPTION_REPEATS,
+    PREEMPTION_MOST,
+    PREEMPTION_WAITING,
+    PREEMPTION_ENDS,
+    PREEMPTION_REHIT,
+    PREEMPTION_RESUMPTION,
+    PREEMPTION_VICTIM_AGE,
 )

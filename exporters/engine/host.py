@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vramscope.exporters.engine import record
+from vramscope.exporters.engine.events import EngineEvents, EventFollower
 from vramscope.exporters.engine.reader import RecordReader
 from vramscope.exporters.engine.sample import engine_processes, engine_sample
 from vramscope.exporters.signals.samples import EngineSample
@@ -42,6 +43,7 @@ class HostRecords:
         self._folder = folder
         self._clock = clock
         self._open: dict[tuple[str, int], RecordReader] = {}
+        self._events = EventFollower()
 
     def read(self) -> list[Reading]:
         """Return a reading for the folder, and one for each live engine or unreadable file."""
@@ -73,6 +75,10 @@ class HostRecords:
             its_workers = workers.get(_rank_of(path, reader), [])
             readings.append(self._reading(path, reader, its_workers, now))
         return readings
+
+    def events(self) -> list[EngineEvents]:
+        """Return the request events since the last call, of the engines that ``read`` found."""
+        return self._events.take(self._open)
 
     def close(self) -> None:
         """Close all records."""

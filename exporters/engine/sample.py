@@ -4,8 +4,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from vramscope.exporters.engine.reader import RecordReader
+from vramscope.exporters.engine.samples.growth import growth_samples
 from vramscope.exporters.engine.samples.kv import kv_samples
+from vramscope.exporters.engine.samples.load import load_sample
 from vramscope.exporters.engine.samples.lora import lora_sample
+from vramscope.exporters.engine.samples.preemption import preemption_sample
 from vramscope.exporters.signals.samples import (
     EngineProcess,
     EngineSample,
@@ -75,6 +78,9 @@ def engine_sample(
         first_schedules=int(fields["first_schedules"]),
         finished={"finished": int(fields["finished"]), "aborted": int(fields["aborted"])},
         capabilities=capabilities,
+        growth=(growth_samples(fields, len(header["pools"])) if capabilities.get("growth") else ()),
+        preemption=preemption_sample(fields),
+        load=load_sample(fields),
         lora=lora,
         ranks=int(header.get("tensor_parallel", 1)) * int(header.get("pipeline_parallel", 1)),
         processes=processes,

@@ -2,7 +2,9 @@
 
 from vramscope.exporters.catalog import engine as catalog
 from vramscope.exporters.exposition.families import Families
+from vramscope.exporters.exposition.growth import add_growth
 from vramscope.exporters.exposition.kv import add_kv
+from vramscope.exporters.exposition.load import add_queue, add_steps
 from vramscope.exporters.exposition.lora import add_lora
 from vramscope.exporters.exposition.preemption import add_preemption, add_prefill
 from vramscope.exporters.signals.samples import EngineSample, EngineState
@@ -24,10 +26,7 @@ def add_engine(families: Families, sample: EngineSample) -> None:
         add_preemption(families, sample, who)
     if can.get("prefill"):
         add_prefill(families, sample, who)
-    for kv in sample.kv:
-        add_kv(families, kv, (*who, str(kv.pool)))
-    if sample.kv:
-        families.add(catalog.SIGNAL_AGE, sample.kv[0].age_s, *who, "kv")
+    _add_pools(families, sample, who)
     if sample.lora is not None:
         add_lora(families, sample.lora, who)
 
@@ -39,6 +38,8 @@ def _add_steps(families: Families, sample: EngineSample, who: tuple[str, ...]) -
     families.add(catalog.STEPS, sample.steps, *who)
     families.add(catalog.ENGINE_REQUESTS, sample.running, *who, "running")
     families.add(catalog.ENGINE_REQUESTS, sample.waiting, *who, "waiting")
+    if sample.load is not None:
+        add_steps(families, sample.load, who)
 
 
 def _add_requests(families: Families, sample: EngineSample, who: tuple[str, ...]) -> None:
@@ -47,3 +48,15 @@ def _add_requests(families: Families, sample: EngineSample, who: tuple[str, ...]
     families.add(catalog.GENERATED_TOKENS, sample.generated_tokens, *who)
     for how, count in sample.finished.items():
         families.add(catalog.FINISHED, count, *who, how)
+    if sample.load is not None:
+        add_queue(families, sample.load, who, bool(sample.capabilities.get("waiting_reasons")))
+
+
+def _add_pools(families: Families, sample: EngineSample, who: tuple[str, ...]) -> None:
+    for kv in sample.kv:
+        add_kv(families, kv, (*who, str(kv.pool)))
+    kv_of = {kv.pool: kv for kv in sample.kv}
+    for growth in sample.growth:
+        add_growth(families, growth, kv_of.get(growth.pool), (*who, str(growth.pool)))
+    if sample.kv:
+        families.add(catalog.SIGNAL_AGE, sample.kv[0].age_s, *who, "kv")

@@ -10,6 +10,7 @@ from prometheus_client.registry import Collector
 
 from vramscope.exporters.catalog import Metric
 from vramscope.exporters.exposition.go_float import go_float
+from vramscope.exporters.signals.samples import HistogramSample
 
 __all__ = ["Buckets", "Families", "Family", "counter", "gauge", "histogram", "openmetrics_name"]
 
@@ -89,6 +90,10 @@ class Families(Collector):
         upto = (*accumulate(counts.values()), total)
         buckets = Buckets(bounds, upto, None if falls else summed)
         self._family(metric, labels).buckets.append(buckets)
+
+    def add_sample(self, metric: Metric, sample: HistogramSample, *labels: str) -> None:
+        """Add one histogram as a source saw it."""
+        self.add_histogram(metric, sample.counts, sample.total, sample.summed, *labels)
 
     def _family(self, metric: Metric, labels: tuple[str, ...]) -> Family:
         if len(labels) != len(metric.labels):

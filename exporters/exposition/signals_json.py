@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from vramscope.exporters.signals import kv as kv_signals
+from vramscope.exporters.signals.exhaustion import exhaustion
 from vramscope.exporters.signals.rates import lora_hit_ratio, preemptions_per_100, recompute_tax
 from vramscope.exporters.signals.samples import EngineSample, KvSample
 
@@ -25,6 +26,10 @@ def _engine(sample: EngineSample) -> dict[str, Any]:
     document = asdict(sample)
     for entry, kv in zip(document["kv"], sample.kv, strict=True):
         entry["signals"] = _kv(kv)
+    usable = {kv.pool: kv_signals.usable_blocks(kv) for kv in sample.kv}
+    for entry, growth in zip(document["growth"], sample.growth, strict=True):
+        forecast = exhaustion(usable[growth.pool], growth) if growth.pool in usable else None
+        entry["exhaustion_seconds"] = None if forecast is None else forecast._asdict()
     document["signals"] = {
         "recompute_tax": recompute_tax(sample.recomputed_tokens, sample.prefill_tokens),
         "preemptions_per_100": preemptions_per_100(

@@ -4,7 +4,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-__all__ = ["EngineProcess", "EngineSample", "EngineState", "KvSample", "LoraSample"]
+__all__ = [
+    "EngineProcess",
+    "EngineSample",
+    "EngineState",
+    "GrowthSample",
+    "HistogramSample",
+    "KvSample",
+    "LoadSample",
+    "LoraSample",
+    "PreemptionSample",
+]
 
 
 class EngineState(StrEnum):
@@ -58,6 +68,99 @@ class KvSample:
     def free(self) -> int:
         """Unreferenced blocks: evictable and clean."""
         return self.evictable + self.clean
+
+
+@dataclass(frozen=True, slots=True)
+class HistogramSample:
+    """Observations since start.
+
+    Attributes:
+        counts: by upper bound, ascending; each observation is in the first bound not below it.
+        total: all observations, those over the last bound included.
+        summed: their sum.
+    """
+
+    counts: Mapping[float, int]
+    total: int
+    summed: float
+
+
+@dataclass(frozen=True, slots=True)
+class GrowthSample:
+    """How fast the free blocks of one pool go. Averages look back about ten seconds.
+
+    Attributes:
+        pool: the pool's index in the engine.
+        taken: blocks that left the free list, by what took them (``decode``, ``prefill``),
+            since start.
+        freed: blocks that came back to it, since start.
+        taken_per_s: average of ``taken`` [blocks/s].
+        freed_per_s: average of ``freed`` [blocks/s].
+        growth_per_s: average of what U lost [blocks/s]; negative while it gains.
+        variance: of what U lost, over a second [blocks^2/s].
+        weight: share of the averages that is of this load; the rest is the zeros they began with.
+    """
+
+    pool: int
+    taken: Mapping[str, int]
+    freed: int
+    taken_per_s: Mapping[str, float]
+    freed_per_s: float
+    growth_per_s: float
+    variance: float
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class PreemptionSample:
+    """Preemptions of one engine, beyond their counts by reason. Counters since start.
+
+    Attributes:
+        victims: requests preempted at least once.
+        repeats: preemptions of a request that had been preempted before.
+        rehit_tokens: of the tokens lost, those found in the prefix cache at resumption.
+        resumed: preempted requests that ran again, once a time.
+        left: requests that left between preemption and resumption.
+        waiting: preempted requests that have not run again yet.
+        most: preemptions of the live request that had the most.
+        resumption_s: time from preemption to resumption.
+        victim_age_s: time from first schedule to preemption.
+    """
+
+    victims: int
+    repeats: int
+    rehit_tokens: int
+    resumed: int
+    left: int
+    waiting: int
+    most: int
+    resumption_s: HistogramSample
+    victim_age_s: HistogramSample
+
+
+@dataclass(frozen=True, slots=True)
+class LoadSample:
+    """What an engine's steps compute, and what waits for them. Counters since start.
+
+    Attributes:
+        step_s: time of a step.
+        queue_s: time from queued to first scheduled.
+        requests: requests of the completed steps, summed over steps.
+        decode_tokens: tokens computed that were no prefill.
+        batch_requests: requests of the last step.
+        batch_tokens: tokens of the last step.
+        waiting: requests in the queue by what keeps them there; sums to ``waiting`` of the scan.
+        oldest_wait_s: time the oldest request never scheduled has waited; None without one.
+    """
+
+    step_s: HistogramSample
+    queue_s: HistogramSample
+    requests: int
+    decode_tokens: int
+    batch_requests: int
+    batch_tokens: int
+    waiting: Mapping[str, int]
+    oldest_wait_s: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +229,9 @@ class EngineSample:
         first_schedules: requests scheduled for the first time, since start.
         finished: requests that left, by how (``finished``, ``aborted``), since start.
         capabilities: what the probe could attach.
+        growth: one sample a block pool.
+        preemption: None from an engine without the probe.
+        load: None from an engine without the probe.
         lora: None when the engine has no LoRA or its worker has no record.
         ranks: processes that hold a share of the model: tensor times pipeline parallel.
         processes: the EngineCore, then the workers that have a record (those of LoRA engines).
@@ -150,6 +256,9 @@ class EngineSample:
     first_schedules: int
     finished: Mapping[str, int]
     capabilities: Mapping[str, bool] = field(default_factory=dict)
+    growth: tuple[GrowthSample, ...] = ()
+    preemption: PreemptionSample | None = None
+    load: LoadSample | None = None
     lora: LoraSample | None = None
     ranks: int = 1
     processes: tuple[EngineProcess, ...] = ()

@@ -4,9 +4,13 @@ from pathlib import Path
 from typing import Any
 
 from vramscope.exporters.engine.probe.adapters import FIELDS as WORKER_FIELDS
+from vramscope.exporters.engine.probe.growth import GROWTH_FIELDS
 from vramscope.exporters.engine.probe.lifecycle import Lifecycle
+from vramscope.exporters.engine.probe.load import LoadMeter
 from vramscope.exporters.engine.probe.pools import POOL_FIELDS, POOL_STEP_FIELDS, pool_fields
+from vramscope.exporters.engine.probe.preemption import PreemptionMeter
 from vramscope.exporters.engine.probe.scheduler import SCAN_FIELDS, STEP_FIELDS
+from vramscope.exporters.engine.probe.waiting import WAITING_REASONS
 from vramscope.exporters.engine.writer import RecordWriter
 
 HEADER: dict[str, Any] = {
@@ -21,7 +25,16 @@ HEADER: dict[str, Any] = {
     "groups": [{"group": 0, "pool": 0, "kind": "FullAttentionSpec", "block_size": 16}],
 }
 FIELDS = (*STEP_FIELDS, *pool_fields(1, POOL_STEP_FIELDS))
-SCANNED = (*SCAN_FIELDS, *pool_fields(1, POOL_FIELDS), *Lifecycle.scan_fields)
+SCANNED = (
+    *SCAN_FIELDS,
+    *pool_fields(1, POOL_FIELDS),
+    *pool_fields(1, GROWTH_FIELDS),
+    *Lifecycle.scan_fields,
+    *PreemptionMeter().scan_fields,
+    *LoadMeter().scan_fields,
+    *(f"waiting_{reason}" for reason in WAITING_REASONS),
+    "waiting_oldest_s",
+)
 STEP: dict[str, float] = {
     "time_s": 1000.0,
     "busy": 1,
@@ -41,6 +54,8 @@ STEP: dict[str, float] = {
     "preemptions_kv_exhausted": 3,
     "preemptions_cache_reset": 0,
     "preemptions_other": 0,
+    "batch_requests": 3,
+    "batch_tokens": 35,
     "scan_time_s": 999.9,
     "pool0_blocks": 100,
     "pool0_live": 10.5,
@@ -55,6 +70,40 @@ STEP: dict[str, float] = {
     "pool0_evictions": 40,
     "pool0_resurrections": 12,
     "pool0_drift": 0,
+    "pool0_growth_decode": 300,
+    "pool0_growth_prefill": 500,
+    "pool0_growth_freed": 780,
+    "pool0_growth_decode_per_s": 4.5,
+    "pool0_growth_prefill_per_s": 9.0,
+    "pool0_growth_freed_per_s": 9.0,
+    "pool0_growth_per_s": 4.5,
+    "pool0_growth_variance": 90.0,
+    "pool0_growth_weight": 0.9,
+    "preemption_victims": 2,
+    "preemption_repeats": 1,
+    "preemption_rehit_tokens": 96,
+    "preemption_resumed": 2,
+    "preemption_left": 0,
+    "preemption_waiting": 1,
+    "preemption_most": 2,
+    "preemption_resumption_s_le_0.5": 1,
+    "preemption_resumption_s_le_2.5": 1,
+    "preemption_resumption_s_count": 2,
+    "preemption_resumption_s_sum": 1.75,
+    "preemption_victim_age_s_le_2.5": 2,
+    "preemption_victim_age_s_count": 3,
+    "preemption_victim_age_s_sum": 1004.0,
+    "load_requests": 700,
+    "load_decode_tokens": 8900,
+    "load_step_s_le_0.025": 249,
+    "load_step_s_count": 250,
+    "load_step_s_sum": 5.5,
+    "load_queue_s_le_0.005": 58,
+    "load_queue_s_le_1.0": 2,
+    "load_queue_s_count": 60,
+    "load_queue_s_sum": 1.25,
+    "waiting_kv_blocks": 1,
+    "waiting_oldest_s": 0.75,
 }
 CAPABILITIES = {
     "steps": True,
@@ -62,6 +111,8 @@ CAPABILITIES = {
     "preemption": True,
     "prefill": True,
     "blocks": True,
+    "growth": True,
+    "waiting_reasons": True,
 }
 WORKER: dict[str, float] = {
     "time_s": 999.0,
@@ -91,7 +142,7 @@ def write_engine(
     writer = RecordWriter(folder, name, head, FIELDS, SCANNED)
     writer.write_state({"capabilities": capabilities or CAPABILITIES, "error": error})
     values = {**STEP, **step}
-    writer.write_scan([values[field] for field in SCANNED])
+    writer.write_scan([values.get(field, 0) for field in SCANNED])
     writer.write_step([values[field] for field in FIELDS])
     return writer
 

@@ -187,8 +187,8 @@ def test_capability_is_off_with_what_it_is_built_on() -> None:
 
 
 def test_capability_that_a_later_release_lost_is_named() -> None:
-    broken = found.Found((), {"1": {}, "2": {"BlockPool.blocks": "no such name"}, "3": {}})
-    assert list(found.lost(broken)) == ["vLLM 2: blocks: `BlockPool.blocks`: no such name"]
+    broken = found.Found((), {"1": {}, "2": {"LRUCache.cache": "no such name"}, "3": {}})
+    assert list(found.lost(broken)) == ["vLLM 2: lora: `LRUCache.cache`: no such name"]
 
 
 def test_optional_name_switches_nothing_off() -> None:

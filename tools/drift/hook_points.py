@@ -76,6 +76,10 @@ CAPABILITIES = {
     "preemption": Capability("preemptions by reason, tokens lost", ("attach",)),
     "prefill": Capability("prefill and recomputed tokens", ("steps", "requests", "preemption")),
     "blocks": Capability("KV blocks by state, evictions, resurrections", ("attach",)),
+    "growth": Capability(
+        "blocks taken and freed by what takes them, forecast", ("blocks", "prefill")
+    ),
+    "waiting_reasons": Capability("what keeps each waiting request", ("steps", "requests")),
     "lora": Capability("adapters by tier, their loads and residency, of each worker"),
 }
 """By name, in the order of the page."""
@@ -148,6 +152,16 @@ HOOK_POINTS = (
     *reads("blocks", MANAGER, "watermark_blocks", needed=False),
     *reads("blocks", REQUEST, "num_in_flight_tokens | num_output_placeholders", needed=False),
     *reads("blocks", REQUEST, "num_stale_output_tokens", needed=False),
+    *hooks("growth", POOL, "free_blocks(ordered_blocks)"),
+    *hooks("growth", POOL, "unpin_blocks(blocks)", needed=False),
+    *reads("steps", SCHEDULER_OUTPUT, "total_num_scheduled_tokens"),
+    *reads("waiting_reasons", SCHEDULER, "max_num_scheduled_tokens", "waiting"),
+    *reads("waiting_reasons", SCHEDULER, "max_num_active_reqs | max_num_running_reqs"),
+    *reads("waiting_reasons", SCHEDULER, "deferred_waiting | skipped_waiting", needed=False),
+    *reads("waiting_reasons", SCHEDULER, "_pause_state", needed=False),
+    *reads("waiting_reasons", MANAGER, "block_pool"),
+    *reads("waiting_reasons", POOL, "get_num_free_blocks()"),
+    *reads("waiting_reasons", REQUEST, "num_tokens"),
     *hooks("lora", LORA_WORKER, "create_lora_manager(model, vllm_config)"),
     *hooks("lora", LORA_WORKER, "add_adapter(lora_request)", "remove_adapter(adapter_id)"),
     *hooks("lora", WORKER, "execute_model(scheduler_output)", "shutdown()"),

@@ -36,10 +36,12 @@ class Pools:
         self.managers = scheduler.kv_cache_manager.coordinator.single_type_managers
         self.pools = list({id(m.block_pool): m.block_pool for m in self.managers}.values())
         self.trackers = [PoolTracker(pool, guard) for pool in self.pools]
-        self._by_pool = [
+        self.by_pool = [
             [manager for manager in self.managers if manager.block_pool is pool]
             for pool in self.pools
         ]
+        self.usable = [tracker.free for tracker in self.trackers]
+        """U of each pool at the last scan."""
         self._resync_time_s = 0.0
         self.step_fields = pool_fields(len(self.pools), POOL_STEP_FIELDS)
         self.scan_fields = pool_fields(len(self.pools), POOL_FIELDS)
@@ -61,7 +63,7 @@ class Pools:
             self._resync_time_s = now_s
         deferred = [blocks for _, blocks in getattr(scheduler, "deferred_frees", ())]
         values: list[float] = []
-        for tracker, managers in zip(self.trackers, self._by_pool, strict=True):
+        for pool, (tracker, managers) in enumerate(zip(self.trackers, self.by_pool, strict=True)):
             found = scan_pool(
                 managers,
                 scheduler.running,
@@ -70,12 +72,14 @@ class Pools:
                 tracker.extra_references,
                 getattr(scheduler, "num_lookahead_tokens", 0),
             )
+            reserved = self._reserved(tracker)
+            self.usable[pool] = tracker.free - reserved
             values += [
                 tracker.blocks,
                 *found,
                 tracker.evictable,
                 tracker.free - tracker.evictable,
-                self._reserved(tracker),
+                reserved,
                 tracker.evictions,
                 tracker.resurrections,
                 tracker.drift,

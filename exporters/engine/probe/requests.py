@@ -6,9 +6,7 @@ from typing import Any
 
 from vramscope.exporters.engine.record import request_hash
 
-__all__ = ["PREEMPTION_REASONS", "PrefillMeter", "TrackedRequest", "external_id"]
-
-PREEMPTION_REASONS = ("kv_exhausted", "cache_reset", "other")
+__all__ = ["PrefillMeter", "TrackedRequest", "external_id", "ids_are_randomized"]
 
 # vLLM appends eight characters of its own to the id its caller chose.
 _SUFFIX = re.compile(r"-[0-9a-f]{8}$")
@@ -39,7 +37,11 @@ class TrackedRequest:
         request: vLLM's own object.
         hash: 64-bit name, from the external id.
         adapter: vLLM's number of its adapter, 0 without.
-        scheduled: it has been scheduled at least once.
+        queued_s: when it was added.
+        first_scheduled_s: when it was scheduled for the first time; None before.
+        preemptions: how often it was preempted.
+        preempted_s: when it was preempted last.
+        lost_tokens: computed tokens it lost then.
         first_token: its first token has been made.
         high_water: most tokens it had computed when it was preempted.
         position: tokens computed so far in the current prefill.
@@ -49,22 +51,29 @@ class TrackedRequest:
 
     __slots__ = (
         "adapter",
+        "first_scheduled_s",
         "first_token",
         "hash",
         "high_water",
+        "lost_tokens",
         "position",
+        "preempted_s",
+        "preemptions",
+        "queued_s",
         "request",
-        "scheduled",
         "since",
         "target",
     )
 
-    def __init__(self, request: Any, randomized: bool) -> None:
+    def __init__(self, request: Any, randomized: bool, now_s: float = 0.0) -> None:
         lora = request.lora_request
         self.request = request
         self.hash = request_hash(external_id(request.request_id, randomized))
         self.adapter: int = lora.lora_int_id if lora is not None else 0
-        self.scheduled = False
+        self.queued_s = now_s
+        self.first_scheduled_s: float | None = None
+        self.preemptions = self.lost_tokens = 0
+        self.preempted_s = 0.0
         self.first_token = False
         self.high_water = 0
         self.position = 0
@@ -118,11 +127,18 @@ class PrefillMeter:
             del self._in_prefill[tracked.request.request_id]
         return done
 
-    def leave(self, request_id: str, scheduled_tokens: dict[str, int], schedule: int) -> None:
-        """Account for a step in flight when its request leaves: it is computed all the same."""
+    def leave(self, request_id: str, scheduled_tokens: dict[str, int], schedule: int) -> int:
+        """Account for a step in flight when its request leaves: it is computed all the same.
+
+        Returns:
+            Its prefill tokens, which this counted before the step is complete.
+        """
         tracked = self._in_prefill.get(request_id)
-        if tracked is not None:
-            self._advance(tracked, scheduled_tokens.get(request_id, 0), schedule)
+        if tracked is None:
+            return 0
+        before = self.prefill_tokens
+        self._advance(tracked, scheduled_tokens.get(request_id, 0), schedule)
+        return self.prefill_tokens - before
 
     def _advance(self, tracked: TrackedRequest, tokens: int, schedule: int) -> bool:
         """Move a prefill on; return whether it is complete."""

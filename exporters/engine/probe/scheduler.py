@@ -1,6 +1,5 @@
 """The probe of an EngineCore: hooks its scheduler, has the parts count, writes the record."""
 
-import math
 import os
 import time
 from collections import deque
@@ -9,17 +8,17 @@ from typing import Any
 
 from vramscope.exporters.engine import rundir
 from vramscope.exporters.engine.probe import identity
+from vramscope.exporters.engine.probe.growth import Growth
 from vramscope.exporters.engine.probe.hooks import Guard, hook
 from vramscope.exporters.engine.probe.lifecycle import InFlight, Lifecycle
 from vramscope.exporters.engine.probe.part import Part
 from vramscope.exporters.engine.probe.pools import Pools
-from vramscope.exporters.engine.probe.requests import PREEMPTION_REASONS
+from vramscope.exporters.engine.probe.preemption import PREEMPTION_REASONS
 from vramscope.exporters.engine.writer import RecordWriter
 
 __all__ = ["SCAN_FIELDS", "STEP_FIELDS", "SchedulerProbe"]
 
 SCAN_PERIOD_S = 0.15
-STEP_TIMES = 256
 
 STEP_FIELDS = (
     "time_s",
@@ -36,8 +35,10 @@ STEP_FIELDS = (
     "recomputed_tokens",
     "preempted_tokens",
     *(f"preemptions_{reason}" for reason in PREEMPTION_REASONS),
+    "batch_requests",
+    "batch_tokens",
 )
-SCAN_FIELDS = ("scan_time_s", "step_p99_s")
+SCAN_FIELDS = ("scan_time_s",)
 
 
 class SchedulerProbe:
@@ -52,12 +53,22 @@ class SchedulerProbe:
         self._clock = clock
         self._scan_period_s = float(os.environ.get("VRAMSCOPE_SCAN_PERIOD_S", SCAN_PERIOD_S))
         self._pools = Pools(scheduler, self.guard)
-        self._requests = Lifecycle(scheduler, clock, self._tell)
-        self._parts: tuple[Part, ...] = (self._pools, self._requests)
+        self._growth = Growth(scheduler, self._pools, self.guard)
+        self._requests = Lifecycle(scheduler, clock, self._tell, self._growth)
+        self._load = self._requests.load
+        self._parts: tuple[Part, ...] = (
+            self._pools,
+            self._growth,
+            self._requests,
+            self._requests.preemption,
+            self._load,
+            self._requests.waiting,
+        )
         self._in_flight: deque[InFlight] = deque(maxlen=64)
-        self._step_times_s: deque[float] = deque([0.0], maxlen=STEP_TIMES)
-        self._schedules = self._steps = 0
+        self._schedules = 0
+        self._schedule_began_s = self._step_began_s = 0.0
         self._preempting_for: str | None = None
+        self._preempted = False
         self._busy = False
         self._scan_time_s = 0.0
         config = scheduler.vllm_config
@@ -126,14 +137,17 @@ class SchedulerProbe:
 
     def _before_schedule(self, *_: Any, **__: Any) -> None:
         self._preempting_for = "kv_exhausted"
+        self._preempted = False
+        self._schedule_began_s = self._clock()
 
     def _after_schedule(self, output: Any, *_: Any, **__: Any) -> None:
         self._preempting_for = None
         self._schedules += 1
-        self._in_flight.append((output, self._schedules, self._clock()))
-        self._requests.scheduled(output, self._schedules)
+        self._in_flight.append((output, self._schedules, self._schedule_began_s))
+        self._requests.scheduled(output, self._schedules, self._preempted)
 
     def _before_preempt(self, request: Any, *_: Any, **__: Any) -> None:
+        self._preempted = True
         self._requests.preempted(request, self._preempting_for or "other")
 
     def _before_reset(self, *_: Any, **__: Any) -> None:
@@ -146,17 +160,16 @@ class SchedulerProbe:
         self._requests.leaving(request, self._in_flight)
 
     def _before_update(self, output: Any, *_: Any, **__: Any) -> None:
-        schedule, started_s = self._schedules, self._clock()
+        schedule = self._schedules
         while self._in_flight:
-            scheduled, schedule, started_s = self._in_flight.popleft()
+            scheduled, schedule, self._step_began_s = self._in_flight.popleft()
             if scheduled is output:
                 break
-        self._step_times_s.append(self._clock() - started_s)
         self._requests.computed(output, schedule)
 
     def _after_update(self, *_: Any, **__: Any) -> None:
         now = self._clock()
-        self._steps += 1
+        self._load.ended(self._step_began_s, now)
         self._busy = self._scheduler.get_num_unfinished_requests() > 0
         if now - self._scan_time_s >= self._scan_period_s or not self._busy:
             self._scan(now)
@@ -174,8 +187,7 @@ class SchedulerProbe:
 
     def _scan(self, now: float) -> None:
         """Write the slow numbers, all of one moment."""
-        times = sorted(self._step_times_s)
-        values = [now, times[math.ceil(len(times) * 0.99) - 1]]
+        values = [now]
         for part in self._parts:
             values += part.scan(now)
         self._writer.write_scan(values)
@@ -189,7 +201,7 @@ class SchedulerProbe:
                 now,
                 self._busy,
                 self._writer.events,
-                self._steps,
+                self._load.steps,
                 running,
                 waiting,
                 requests.first_schedules,
@@ -198,8 +210,10 @@ class SchedulerProbe:
                 requests.cached_tokens,
                 requests.prefill.prefill_tokens,
                 requests.prefill.recomputed_tokens,
-                requests.preempted_tokens,
-                *requests.preemptions.values(),
+                requests.preemption.lost_tokens,
+                *requests.preemption.preemptions.values(),
+                self._load.batch_requests,
+                self._load.batch_tokens,
                 *self._pools.step(),
             ]
         )

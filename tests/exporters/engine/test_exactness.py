@@ -65,6 +65,14 @@ def test_record_equals_an_independent_count_after_each_step(probed: dict[str, An
         "evictable_steps",
         "disk_loads",
         "by_tier",
+        "victims",
+        "repeats",
+        "rehit_tokens",
+        "resumed",
+        "left",
+        "decode",
+        "waits_kv_blocks",
+        "waits_lora_slot",
     ],
 )
 def test_what_the_count_is_about_did_happen(probed: dict[str, Any], what: str) -> None:

@@ -5,6 +5,7 @@ process: ``exact.py MODEL ADAPTERS``. Prints one JSON object. What it compares w
 here from scratch, from vLLM's own objects, and shares no code with the probe.
 """
 
+import dataclasses
 import json
 import os
 import random
@@ -13,6 +14,8 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from exact_requests import RequestsCheck, queued
 
 BLOCK = 32
 REQUESTS = 90
@@ -35,10 +38,13 @@ FLAGS = {
 
 def main(model: str, adapters: str) -> dict[str, Any]:
     from vllm import LLM
+    from vllm.engine.arg_utils import EngineArgs
 
     if os.environ.get("EXACT_ATTACH") == "init":
         attach_by_init()
-    engine = LLM(model, **FLAGS).llm_engine
+    known = {field.name for field in dataclasses.fields(EngineArgs)}
+    flags = {name: value for name, value in FLAGS.items() if name in known}  # of any release
+    engine = LLM(model, **flags).llm_engine
     core = engine.engine_core.engine_core
     if os.environ.get("EXACT_BREAK") == "scan":
         break_scan(core.scheduler._vramscope_probe)
@@ -49,7 +55,8 @@ def main(model: str, adapters: str) -> dict[str, Any]:
         result["state"] = open_record("engine0").state()
     if check is not None:
         check.finish(result["sent"], result["aborted"], sum(map(len, result["tokens"].values())))
-        result |= {"mismatches": check.mismatches[:20], "seen": dict(check.seen)}
+        result |= {"mismatches": check.mismatches[:20]}
+        result["seen"] = {**check.seen, **check.requests.seen}
     return result
 
 
@@ -68,6 +75,11 @@ def drive(engine: Any, adapters: str, after_step: Callable[[], None]) -> dict[st
             engine.abort_request([victim])
             live.discard(victim)
             aborted += 1
+        waiting = preempted(engine.engine_core.engine_core.scheduler, live)
+        if len(waiting) > 1 and step % 40 == 0:  # some leave between preemption and resumption
+            engine.abort_request(waiting[:1])
+            live.discard(waiting[0])
+            aborted += 1
         if step == 150:
             engine.engine_core.engine_core.reset_prefix_cache(reset_running_requests=True)
         for output in engine.step():
@@ -77,6 +89,12 @@ def drive(engine: Any, adapters: str, after_step: Callable[[], None]) -> dict[st
         step += 1
         after_step()
     return {"tokens": tokens, "sent": requests.sent, "aborted": aborted, "steps": step}
+
+
+def preempted(scheduler: Any, live: set[str]) -> list[str]:
+    """Return the names of the requests that were preempted and wait; vLLM's ids begin with them."""
+    ids = [r.request_id for r in queued(scheduler) if r.status.name == "PREEMPTED"]
+    return [name for name in sorted(live) if any(one.startswith(name) for one in ids)]
 
 
 class Requests:
@@ -147,6 +165,7 @@ class Check:
         self.steps = 0
         self.starts: dict[str, int] = {}
         self._watch(scheduler)
+        self.requests = RequestsCheck(scheduler)
         self._watch_loads(core.model_executor.driver_worker.worker.model_runner.lora_manager)
 
     def _watch(self, scheduler: Any) -> None:
@@ -201,7 +220,10 @@ class Check:
         """Compare the record with a scan of every block."""
         self.steps += 1
         step = self.record.scan() | self.record.step()
-        for name, truth in self._scan().items():
+        reasons = self.requests.waiting(step)
+        truths = {**self._scan(), **self.requests.truth(self.steps)}
+        step["waiting_sum"], truths["waiting_sum"] = sum(reasons.values()), truths["waiting"]
+        for name, truth in truths.items():
             if abs(step[name] - truth) > 1e-6:
                 self.mismatches.append(f"step {self.steps}: {name} {step[name]} want {truth}")
         # Not in the record, but what keeps the probe from looking at every block.
@@ -239,7 +261,7 @@ class Check:
             "pool0_free_now": evictable + clean,
             "pool0_evictable_now": evictable,
             "running": len(scheduler.running),
-            "waiting": len(scheduler.waiting),
+            "waiting": len(queued(scheduler)),
             "steps": self.steps,
         }
 
