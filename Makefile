@@ -53,6 +53,9 @@ bench-exporter: venv ## measure scrapes and refreshes; writes bench-results/expo
 drift: ## look the probe's hook points up in vLLM's releases (downloads 700 MB of sources)
 	@$(PYTHON) tools/drift/drift.py
 
+bench-probe: venv ## measure what the probe costs an engine; writes bench-results/probe.json
+	$(BIN)/python tools/bench/probe.py
+
 lock: ## resolve requirements/dev.txt anew
 	@$(PYTHON) tools/lock.py
 

@@ -216,8 +216,8 @@ def decode_cell(data: bytes) -> tuple[int, bytes] | None:
     return (sequence, payload) if zlib.crc32(payload, sequence & 0xFFFFFFFF) == crc else None
 
 
-def encode_event(event: Event) -> bytes:
-    """Return one ring slot."""
+def encode_event(event: tuple[int, int, float, int, int, int, int, int]) -> bytes:
+    """Return one ring slot of an ``Event``, or of its fields as a plain tuple."""
     number, request, time_s, kind, tier, adapter, tokens, detail = event
     body = EVENT.pack(number, request, time_s, kind, tier, 0, adapter, tokens, detail)
     return body + _CRC.pack(zlib.crc32(body))

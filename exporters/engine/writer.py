@@ -45,6 +45,7 @@ class RecordWriter:
             len(text), len(self.fields), len(self.scan_fields), ring_slots, STATE_BYTES
         )
         self._doubles = struct.Struct(f"<{len(self.fields)}d")
+        self._step_offset = self.layout.step.offset
         self._scan_doubles = struct.Struct(f"<{len(self.scan_fields)}d")
         self._sequence = self._scan_sequence = 0
         self._state_sequence = 0
@@ -98,13 +99,10 @@ class RecordWriter:
         detail: int = 0,
     ) -> None:
         """Queue an event for the next ``write_step``."""
-        index = self.events
+        number = self._events_written + len(self._events)
+        tokens = min(tokens, 2**32 - 1)
         self._events.append(
-            record.encode_event(
-                record.Event(
-                    index, request, time_s, kind, tier, adapter, min(tokens, 2**32 - 1), detail
-                )
-            )
+            record.encode_event((number, request, time_s, kind, tier, adapter, tokens, detail))
         )
 
     def write_step(self, values: Sequence[float]) -> None:
@@ -115,12 +113,9 @@ class RecordWriter:
         """
         if self._events:
             self._write_events()
-        self._sequence += 1
-        os.pwrite(
-            self._fd,
-            record.encode_cell(self._sequence, self._doubles.pack(*values)),
-            self.layout.step.offset,
-        )
+        self._sequence = sequence = self._sequence + 1
+        cell = record.encode_cell(sequence, self._doubles.pack(*values))
+        os.pwrite(self._fd, cell, self._step_offset)
 
     def write_scan(self, values: Sequence[float]) -> None:
         """Write what is looked at some times a second, all of one moment.

@@ -129,6 +129,8 @@ HOOK_POINTS = (
     *hooks("steps", SCHEDULER, "schedule()", "update_from_output(scheduler_output)"),
     *reads("steps", SCHEDULER, "get_request_counts()", "get_num_unfinished_requests()"),
     *reads("steps", SCHEDULER_OUTPUT, "num_scheduled_tokens", "scheduled_new_reqs"),
+    *hooks("steps", SCHEDULER, "set_pause_state(pause_state)", needed=False),
+    *reads("steps", SCHEDULER, "pause_state", needed=False),
     *hooks("requests", SCHEDULER, "add_request(request)", "_free_request(request)"),
     *reads("requests", REQUEST, "request_id", "lora_request", "status", "max_tokens"),
     *reads("requests", REQUEST, "num_prompt_tokens", "num_output_tokens", "num_computed_tokens"),

@@ -68,8 +68,7 @@ class SchedulerProbe:
         self._schedules = 0
         self._schedule_began_s = self._step_began_s = 0.0
         self._preempting_for: str | None = None
-        self._preempted = False
-        self._busy = False
+        self._preempted = self._busy = self._paused = False
         self._scan_time_s = 0.0
         config = scheduler.vllm_config
         header = identity.engine_header(
@@ -118,6 +117,8 @@ class SchedulerProbe:
         requests = hook(scheduler, "add_request", guard, after=self._after_add) and hook(
             scheduler, "_free_request", guard, before=self._before_free
         )
+        # Of later releases: absent means it can't be paused.
+        hook(scheduler, "set_pause_state", guard, after=self._after_pause)
         hook(scheduler, "shutdown", guard, before=self._before_shutdown)
         preemption = hook(scheduler, "_preempt_request", guard, before=self._before_preempt)
         return {
@@ -170,10 +171,20 @@ class SchedulerProbe:
     def _after_update(self, *_: Any, **__: Any) -> None:
         now = self._clock()
         self._load.ended(self._step_began_s, now)
-        self._busy = self._scheduler.get_num_unfinished_requests() > 0
+        # vLLM's own answer takes a microsecond and differs for a paused or empty engine only.
+        self._busy = (bool(self._scheduler.running) and not self._paused) or self._has_work()
         if now - self._scan_time_s >= self._scan_period_s or not self._busy:
             self._scan(now)
         self._write(now)
+
+    def _after_pause(self, *_: Any, **__: Any) -> None:
+        # A paused engine isn't hung, whatever it holds.
+        self._paused = bool(self._scheduler.pause_state)
+        self._busy = self._has_work()
+        self._write(self._clock())
+
+    def _has_work(self) -> bool:
+        return bool(self._scheduler.get_num_unfinished_requests() > 0)
 
     def _before_shutdown(self, *_: Any, **__: Any) -> None:
         # Here and not at exit only: vLLM's API server often ends the process in the middle of it.
