@@ -16,6 +16,8 @@ from functools import partial
 from aiohttp import web
 
 from vramscope.exporters.engine.host import HostRecords
+from vramscope.exporters.engine.native.follow import Follower
+from vramscope.exporters.engine.native.target import parse_targets
 from vramscope.exporters.engine.rundir import run_dir
 from vramscope.exporters.errors import SourceUnavailableError, VramscopeError
 from vramscope.exporters.export_options import parser
@@ -32,6 +34,7 @@ from vramscope.exporters.gpu.host_place import host_place
 from vramscope.exporters.gpu.owners import OwnerSource
 from vramscope.exporters.gpu.topology import Topology
 from vramscope.exporters.hardware import Hardware
+from vramscope.exporters.native import NativeEngines
 
 __all__ = ["main"]
 
@@ -39,6 +42,8 @@ log = logging.getLogger("vramscope.export")
 
 STALE_PERIODS = 5
 COSTLY_PERIOD_S = 1.0
+SCRAPE_PERIOD_S = 1.0
+"""Making its page costs an engine's API server milliseconds: never more often than this."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -51,14 +56,16 @@ def main(argv: Sequence[str]) -> int:
     elif options.period < COSTLY_PERIOD_S and options.gpu_source != "none":
         log.warning("--period %g: below 1 s reading costs the GPUs' work", options.period)
     records = HostRecords(options.run_dir or run_dir())
+    follower = Follower(parse_targets(options.scrape), max(options.period, SCRAPE_PERIOD_S))
     hardware = _hardware(options)
-    exporter = Exporter(records.read, hardware)
+    exporter = Exporter(records.read, hardware, NativeEngines(follower))
     try:
         if options.once:
+            asyncio.run(follower.once())
             return _once(exporter, options.json)
         # A refresh is computing; a scrape that meets it waits for one such interval, not for 5 ms.
         sys.setswitchinterval(SWITCH_INTERVAL_S)
-        return asyncio.run(_serve(exporter, options))
+        return asyncio.run(_serve(exporter, follower, options))
     finally:
         hardware.close()
         records.close()
@@ -105,11 +112,12 @@ def _once(exporter: Exporter, as_json: bool) -> int:
     return 1 if exporter.sources.errors else 0
 
 
-async def _serve(exporter: Exporter, options: argparse.Namespace) -> int:
+async def _serve(exporter: Exporter, follower: Follower, options: argparse.Namespace) -> int:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
+    pages = asyncio.create_task(follower.follow())
     reading = asyncio.Lock()  # one read at a time: a refresh, or a request for /signals
     async with reading:
         await asyncio.to_thread(exporter.refresh)
@@ -126,6 +134,7 @@ async def _serve(exporter: Exporter, options: argparse.Namespace) -> int:
         sys.stdout.write(f"vramscope export: {endpoint.url}/metrics\n")
         sys.stdout.flush()
         await _refresh_until(stop, exporter, reading, options.period)
+    pages.cancel()
     return 0
 
 

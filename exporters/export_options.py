@@ -23,6 +23,8 @@ examples:
   vramscope export --listen 0.0.0.0:19400 --web-config-file web.yml
                                               TLS and users, for a Prometheus on another host
   vramscope export --gpu-source none          engines only
+  vramscope export --scrape big=http://10.0.0.7:8000/metrics
+                                              an engine that has no probe, by its own page
   vramscope export --once                     print the page and stop; exit code 1 if a source fails
   vramscope export --once --json              print the engines' signals as JSON
 
@@ -85,6 +87,14 @@ def _add_engines(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="where engines write their records (default: $VRAMSCOPE_RUN_DIR, else "
         "/run/vramscope if writable, else $XDG_RUNTIME_DIR/vramscope, else the temp dir)",
+    )
+    group.add_argument(
+        "--scrape",
+        metavar="[NAME=]URL",
+        action="append",
+        default=[],
+        help="/metrics of a vLLM engine without the probe, for what it says; once for each engine "
+        "(NAME: the engine label, default HOST:PORT)",
     )
 
 

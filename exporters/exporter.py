@@ -36,14 +36,14 @@ class Exporter:
 
     Args:
         read: the engines.
-        more: what else, if anything.
+        more: what else is on the page.
         clock: monotonic, seconds.
     """
 
     def __init__(
         self,
         read: Callable[[], Iterable[Reading]],
-        more: MoreSources | None = None,
+        *more: MoreSources,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._read = read
@@ -67,8 +67,8 @@ class Exporter:
         body = Families()
         for sample in samples:
             add_engine(body, sample)
-        if self._more is not None:
-            readings += self._more.add_to(body, samples)
+        for more in self._more:
+            readings += more.add_to(body, samples)
         self.sources.update(readings, self._clock())
         head = Families()
         head.add(catalog.BUILD_INFO, 1, self._version)
@@ -76,7 +76,7 @@ class Exporter:
         head.add(catalog.REFRESH_SECONDS, self._last_refresh_s)
         for add in self.own:
             add(head)
-        foreign = () if self._more is None else self._more.texts
+        foreign = [text for more in self._more for text in more.texts]
         self.page = self._renderer.render([*head, *body], foreign)
         self.refreshed_at_s = self._clock()
         self._last_refresh_s = self.refreshed_at_s - start_s

@@ -20,6 +20,7 @@ INTRODUCTION = f"""\
 All {len(METRICS)} metrics of the suite. A missing sample means that the number is not known or
 has no meaning now (a ratio whose denominator is zero); it never means 0. Ratios "since the
 engine started" are for a first look: over a time window, divide the counters with `rate()`.
+A label in brackets is on some series only.
 """
 
 
@@ -39,9 +40,13 @@ def metrics_page() -> str:
 def _table(metrics: tuple[Metric, ...]) -> str:
     head = "| metric | type | unit | labels | meaning |\n|---|---|---|---|---|\n"
     return head + "".join(
-        f"| `{m.name}` | {m.kind} | {m.unit or '-'} | {', '.join(m.labels) or '-'} | {m.help} |\n"
-        for m in metrics
+        f"| `{m.name}` | {m.kind} | {m.unit or '-'} | {_labels(m)} | {m.help} |\n" for m in metrics
     )
+
+
+def _labels(metric: Metric) -> str:
+    optional = (f"[{name}]" for name in metric.optional)
+    return ", ".join((*metric.labels, *optional)) or "-"
 
 
 if __name__ == "__main__":

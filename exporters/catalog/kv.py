@@ -1,6 +1,6 @@
 """Metrics of KV memory, by block pool."""
 
-from vramscope.exporters.catalog.labels import POOL
+from vramscope.exporters.catalog.labels import NATIVE, POOL
 from vramscope.exporters.catalog.metric import Metric
 
 __all__ = ["KV_METRICS"]
@@ -77,6 +77,7 @@ KV_BLOCK_SIZE = Metric(
     "tokens",
     "Token slots of a KV block, by KV cache group.",
     (*POOL, "group"),
+    optional=NATIVE,
 )
 KV_EVICTIONS = Metric(
     "vramscope_kv_evictions_total",

@@ -1,6 +1,6 @@
 """Metrics of an engine's adapters."""
 
-from vramscope.exporters.catalog.labels import ENGINE
+from vramscope.exporters.catalog.labels import ENGINE, NATIVE
 from vramscope.exporters.catalog.metric import Metric
 
 __all__ = ["LORA_METRICS"]
@@ -49,6 +49,7 @@ LORA_SLOTS = Metric(
     "adapters",
     "Adapters that fit into a tier at once.",
     (*ENGINE, "tier"),
+    optional=NATIVE,
 )
 
 LORA_METRICS: tuple[Metric, ...] = (

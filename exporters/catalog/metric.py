@@ -21,6 +21,7 @@ class Metric:
         help: one sentence for ``# HELP``, ending in a full stop.
         labels: label names, in order.
         buckets: upper bounds of a histogram, in ``unit``.
+        optional: names of labels that only some of its samples have, after ``labels``.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Metric:
     help: str
     labels: tuple[str, ...] = ()
     buckets: tuple[float, ...] = ()
+    optional: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.name.startswith(PREFIX):
@@ -39,3 +41,8 @@ class Metric:
             raise ValueError(f"metric {self.name}: a histogram, and only a histogram, has buckets")
         if not self.help.endswith("."):
             raise ValueError(f"metric {self.name}: its help ends in a full stop")
+
+    @property
+    def label_names(self) -> tuple[str, ...]:
+        """All label names a sample may have, in order."""
+        return self.labels + self.optional

@@ -1,6 +1,6 @@
 """Metrics of preemption, and of what is computed again because of it."""
 
-from vramscope.exporters.catalog.labels import ENGINE
+from vramscope.exporters.catalog.labels import ENGINE, NATIVE
 from vramscope.exporters.catalog.metric import Metric
 
 __all__ = ["PREEMPTION_METRICS"]
@@ -9,8 +9,10 @@ PREEMPTIONS = Metric(
     "vramscope_preemptions_total",
     "counter",
     "preemptions",
-    "Running requests that lost their KV blocks, by reason.",
+    "Running requests that lost their KV blocks, by reason. From vLLM's own page (source native) "
+    "it has no reason, is seconds late and lacks those of requests aborted meanwhile.",
     (*ENGINE, "reason"),
+    optional=NATIVE,
 )
 PREEMPTED_TOKENS = Metric(
     "vramscope_preempted_tokens_total",

@@ -34,7 +34,7 @@ class Family(NamedTuple):
 
     Attributes:
         metric: their name, type and meaning.
-        labels: label values of each sample, in the order of ``metric.labels``.
+        labels: label values of each sample, in the order of ``metric.label_names``.
         values: of a gauge or counter, in the order of ``labels``.
         buckets: of a histogram, in the order of ``labels``.
     """
@@ -63,7 +63,8 @@ class Families(Collector):
         Args:
             metric: a gauge or counter of the catalog.
             value: in the metric's unit.
-            labels: label values, in the order of ``metric.labels``.
+            labels: label values, in the order of ``metric.label_names``; the optional ones may
+                be left out.
         """
         if value is not None:
             self._family(metric, labels).values.append(value)
@@ -96,8 +97,10 @@ class Families(Collector):
         self.add_histogram(metric, sample.counts, sample.total, sample.summed, *labels)
 
     def _family(self, metric: Metric, labels: tuple[str, ...]) -> Family:
-        if len(labels) != len(metric.labels):
-            raise ValueError(f"{metric.name}: want labels {metric.labels}, got {labels}")
+        if len(labels) == len(metric.labels):
+            labels += ("",) * len(metric.optional)
+        elif len(labels) != len(metric.label_names):
+            raise ValueError(f"{metric.name}: want labels {metric.label_names}, got {labels}")
         family = self._families.get(metric.name)
         if family is None:
             family = self._families[metric.name] = Family(metric, [], [], [])
@@ -129,7 +132,7 @@ def openmetrics_name(metric: Metric) -> str:
 
 
 def _named(metric: Metric, labels: tuple[str, ...]) -> dict[str, str]:
-    return {name: value for name, value in zip(metric.labels, labels, strict=True) if value}
+    return {name: value for name, value in zip(metric.label_names, labels, strict=True) if value}
 
 
 def counter(metric: Metric, registry: CollectorRegistry) -> Counter:

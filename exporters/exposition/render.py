@@ -136,7 +136,7 @@ def _starts(family: Family, at: int) -> tuple[str, ...]:
 
 def _start(metric: Metric, suffix: str, labels: tuple[str, ...], le: str = "") -> str:
     """Return a line up to its value: ``name{label="value"} ``, labels in order of their names."""
-    named = [(name, value) for name, value in zip(metric.labels, labels, strict=True) if value]
+    named = [(name, value) for name, value in zip(metric.label_names, labels, strict=True) if value]
     if le:
         named.append(("le", le))
     inside = ",".join(f'{name}="{_quoted(value)}"' for name, value in sorted(named))

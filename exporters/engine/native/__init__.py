@@ -1,0 +1,1 @@
+"""Engines without the probe: what vLLM's own /metrics page says, and no more than that."""
