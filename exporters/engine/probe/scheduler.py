@@ -74,14 +74,18 @@ class SchedulerProbe:
         header = identity.engine_header(
             config, scheduler.kv_cache_config, self._pools.pools, self._pools.managers
         )
-        self._writer = RecordWriter(
-            rundir.run_dir(),
-            identity.record_name(config, "engine"),
-            header,
-            [*STEP_FIELDS, *self._pools.step_fields],
-            [*SCAN_FIELDS, *(name for part in self._parts for name in part.scan_fields)],
-            group=os.environ.get("VRAMSCOPE_GROUP"),
-        )
+        try:
+            self._writer = RecordWriter(
+                rundir.run_dir(),
+                identity.record_name(config, "engine"),
+                header,
+                [*STEP_FIELDS, *self._pools.step_fields],
+                [*SCAN_FIELDS, *(name for part in self._parts for name in part.scan_fields)],
+                group=os.environ.get("VRAMSCOPE_GROUP"),
+            )
+        except BaseException:
+            self.guard.stop()  # some parts have hooked already
+            raise
         self._capabilities = self._attach()
         for part in self._parts:
             self._capabilities |= part.capabilities()
@@ -231,4 +235,7 @@ class SchedulerProbe:
 
     def _switched_off(self, error: str) -> None:
         off = dict.fromkeys(self._capabilities, False)
-        self._writer.write_state({"capabilities": off, "error": error})
+        try:
+            self._writer.write_state({"capabilities": off, "error": error})
+        except OSError:
+            self._writer.close()  # no record is better than one that seems to be of a hung engine

@@ -1,0 +1,155 @@
+"""A real engine whose probe breaks in every way there is: the answers stay the same."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PROGRAM = Path(__file__).parent / "programs" / "safe.py"
+# One process, one thread, few blocks: the settings under which vLLM's CPU build is quick.
+SETTINGS = {
+    "HF_HUB_OFFLINE": "1",
+    "OMP_NUM_THREADS": "1",
+    "VLLM_CPU_KVCACHE_SPACE": "1",
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+    "VLLM_NO_USAGE_STATS": "1",
+    "VRAMSCOPE_ENGINE": "safe",
+    "VRAMSCOPE_SCAN_PERIOD_S": "0",
+}
+UP = 'vramscope_source_up{source="engine:safe"} 1.0'
+DOWN = 'vramscope_source_up{source="engine:safe"} 0.0'
+
+pytestmark = pytest.mark.vllm
+
+Run = Any
+
+
+@pytest.fixture(scope="module")
+def run(
+    tiny_model: Path, tiny_adapters: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Run:
+    """Runs the program in an environment of its own; returns what it found."""
+
+    def start(*what: str, **settings: str) -> dict[str, Any]:
+        folder = tmp_path_factory.mktemp("safe") / "run"
+        command = [sys.executable, str(PROGRAM), str(tiny_model)]
+        done = subprocess.run(
+            [*command, str(tiny_adapters["ad0"].parent), *what],
+            env={**os.environ, **SETTINGS, "VRAMSCOPE_RUN_DIR": str(folder), **settings},
+            capture_output=True,
+            text=True,
+            timeout=400,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr[-4000:]
+        found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+        return found
+
+    return start
+
+
+@pytest.fixture(scope="module")
+def bare(run: Run) -> dict[str, list[int]]:
+    """The answers of an engine without the probe."""
+    found: dict[str, list[int]] = run("none such", VRAMSCOPE_PROBE="0")["answers"]
+    assert len(found) == 12
+    return found
+
+
+@pytest.fixture(scope="module")
+def broken(run: Run) -> dict[str, Any]:
+    """What the program found with every fault in turn."""
+    found: dict[str, Any] = run()
+    return found
+
+
+def off(said: dict[str, Any]) -> list[str]:
+    """Return the capabilities that the page says are off."""
+    return [line for line in said["page"] if "capability" in line and line.endswith(" 0.0")]
+
+
+def test_answers_are_the_same_whichever_hook_raises(
+    bare: dict[str, list[int]], broken: dict[str, Any]
+) -> None:
+    assert broken["answers"] == bare
+    assert [hook for hook, said in broken["hooks"].items() if said["answers"] != bare] == []
+
+
+def test_each_hook_did_raise(broken: dict[str, Any]) -> None:
+    """All but those of an engine's start, which have a test of their own, and of its end."""
+    quiet = {hook for hook, said in broken["hooks"].items() if not said["fired"]}
+    assert len(broken["hooks"]) > len(quiet) + 20
+    assert {hook.split(":")[0] for hook in quiet} <= START | END
+
+
+START = {"LRUCacheWorkerLoRAManager.create_lora_manager"}
+END = {"WorkerWrapperBase.shutdown"}
+
+
+@pytest.mark.parametrize("hook", sorted(START))
+def test_answers_are_the_same_when_a_hook_of_the_start_raises(
+    bare: dict[str, list[int]], run: Run, hook: str
+) -> None:
+    found = run(hook)
+    assert [key.split(":")[0] for key in found["fired"]] == [hook]
+    assert found["answers"] == bare
+
+
+def test_hook_that_raises_switches_off_a_capability_that_says_so(broken: dict[str, Any]) -> None:
+    silent = {
+        hook
+        for hook, said in broken["hooks"].items()
+        if said["fired"] and not off(said) and not hook.startswith(LOG_ONLY)
+    }
+    assert silent == set()
+
+
+LOG_ONLY = ("WorkerWrapperBase.execute_model",)
+"""Set on the class, before there is a record that could say so."""
+
+
+def test_hook_of_the_scheduler_that_raises_is_the_reason_the_source_is_down(
+    broken: dict[str, Any],
+) -> None:
+    for hook, said in broken["hooks"].items():
+        if said["fired"] and hook.startswith(("Scheduler.", "BlockPool.")):
+            method = hook.split(":")[0].split(".")[1]
+            assert DOWN in said["page"]
+            assert said["errors"][0].endswith(f"{method}: ZeroDivisionError: injected by the test")
+
+
+DISASTERS = {
+    # name -> what the page says of the engine, and a part of the reason
+    "full_disk": (None, None),
+    "file_size_limit": (DOWN, "update_from_output: OSError: [Errno 27] File too large"),
+    "full_disk_at_start": (None, None),
+    "read_only_folder": (None, None),
+    "truncated_record": (None, "truncated: "),
+    "killed_reader": (UP, None),
+    "vanished_folder": (None, "no such folder"),
+}
+
+
+@pytest.mark.parametrize("disaster", DISASTERS)
+def test_answers_are_the_same_and_the_page_is_honest_after(
+    bare: dict[str, list[int]], broken: dict[str, Any], disaster: str
+) -> None:
+    said = broken["disasters"][disaster]
+    assert said["answers"] == bare
+    line, reason = DISASTERS[disaster]
+    assert [one for one in said["page"] if one in (UP, DOWN)] == ([line] if line else [])
+    if reason is None:
+        assert said["errors"] == []
+    else:
+        assert reason in said["errors"][0]
+    # What cannot be known is absent: no engine, rather than one that seems to be hung.
+    assert bool(off(said)) == (line == DOWN)
+
+
+def test_every_disaster_is_tested(broken: dict[str, Any]) -> None:
+    assert broken["disasters"].keys() == DISASTERS.keys()
