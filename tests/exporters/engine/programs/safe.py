@@ -57,7 +57,8 @@ class Faults:
         self.armed: str | None = None
         self._always = always
         self._hook = hooks.hook
-        hooks.hook = self._breakable_hook  # before the probe's modules import it from there
+        # Before the probe's modules import it from there.
+        hooks.hook = self._breakable_hook  # type: ignore[assignment]
 
     def _breakable_hook(
         self, owner: Any, name: str, guard: Any, before: Any = None, after: Any = None, **kw: Any
