@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-__all__ = ["add_place_options", "parser"]
+__all__ = ["add_compat", "add_endpoint", "add_place_options", "add_sources", "parser"]
 
 DESCRIPTION = """\
 Reads the vLLM engines of this host by the records that vramscope's probe writes, its GPUs
@@ -40,13 +40,28 @@ def parser() -> argparse.ArgumentParser:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    _add_endpoint(parser)
-    _add_engines(parser)
-    _add_hardware(parser)
+    group = add_endpoint(parser)
+    group.add_argument("--once", action="store_true", help="print the page and stop")
+    group.add_argument("--json", action="store_true", help="with --once: print /signals instead")
+    add_sources(parser)
     return parser
 
 
-def _add_endpoint(parser: argparse.ArgumentParser) -> None:
+def add_sources(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say what is read."""
+    _add_engines(parser)
+    _add_hardware(parser)
+    parser.add_argument(
+        "--period",
+        metavar="SECONDS",
+        type=_period,
+        default=1.0,
+        help="time between refreshes (default 1); below 1 costs the GPUs' work",
+    )
+
+
+def add_endpoint(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """Add the options that say where pages are served, and to whom; return their group."""
     group = parser.add_argument_group("endpoint")
     group.add_argument(
         "--listen",
@@ -68,15 +83,7 @@ def _add_endpoint(parser: argparse.ArgumentParser) -> None:
         default=256,
         help="clients served at once; one more is turned away (default 256)",
     )
-    group.add_argument(
-        "--period",
-        metavar="SECONDS",
-        type=_period,
-        default=1.0,
-        help="time between refreshes (default 1); below 1 costs the GPUs' work",
-    )
-    group.add_argument("--once", action="store_true", help="print the page and stop")
-    group.add_argument("--json", action="store_true", help="with --once: print /signals instead")
+    return group
 
 
 def _add_engines(parser: argparse.ArgumentParser) -> None:
@@ -117,19 +124,7 @@ def _add_hardware(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="each NVLink's traffic and errors too, not only the GPU's sum",
     )
-    group.add_argument(
-        "--compat",
-        choices=("dcgm",),
-        help="dcgm-exporter's names, labels and units beside vramscope's own, for dashboards "
-        "that have them",
-    )
-    group.add_argument(
-        "-f",
-        "--collectors",
-        metavar="FILE",
-        type=Path,
-        help="with --compat dcgm: dcgm-exporter's counters file (default: its default set)",
-    )
+    add_compat(group)
     group.add_argument(
         "--kubelet-socket",
         metavar="FILE",
@@ -143,6 +138,23 @@ def _add_hardware(parser: argparse.ArgumentParser) -> None:
         help="files named by GPU index with a job id a line, as batch schedulers write them",
     )
     add_place_options(group)
+
+
+def add_compat(group: argparse._ActionsContainer) -> None:
+    """Add the options that say which foreign names are on the page."""
+    group.add_argument(
+        "--compat",
+        choices=("dcgm",),
+        help="dcgm-exporter's names, labels and units beside vramscope's own, for dashboards "
+        "that have them",
+    )
+    group.add_argument(
+        "-f",
+        "--collectors",
+        metavar="FILE",
+        type=Path,
+        help="with --compat dcgm: dcgm-exporter's counters file (default: its default set)",
+    )
 
 
 def add_place_options(parser: argparse._ActionsContainer) -> None:

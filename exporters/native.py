@@ -1,18 +1,14 @@
 """Engines read by their own page, for one refresh; where the probe is too, it wins."""
 
 import logging
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
-from vramscope.exporters.catalog import native as catalog
 from vramscope.exporters.engine.host import Reading
 from vramscope.exporters.engine.native.follow import Follower, Got
 from vramscope.exporters.engine.native.names import EXPECTED
 from vramscope.exporters.engine.native.served_by import listening_inodes, serves
 from vramscope.exporters.engine.native.target import Target
-from vramscope.exporters.exposition.families import Families
-from vramscope.exporters.exposition.native import add_native
-from vramscope.exporters.exposition.render import FamilyText
+from vramscope.exporters.refresh import NativePage, NativeReading
 from vramscope.exporters.signals.samples import EngineSample
 
 __all__ = ["NativeEngines"]
@@ -21,32 +17,24 @@ log = logging.getLogger("vramscope.native")
 
 
 class NativeEngines:
-    """Adds what the pages said last; asks for none itself.
+    """Takes what the pages said last; asks for none itself.
 
     Args:
         follower: asks for the pages.
-        clock: monotonic, seconds; the follower's.
     """
 
-    texts: Sequence[FamilyText] = ()
-
-    def __init__(self, follower: Follower, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, follower: Follower) -> None:
         self._follower = follower
-        self._clock = clock
         self._said: set[tuple[Target, str]] = set()
 
-    def add_to(self, families: Families, engines: Iterable[EngineSample]) -> Sequence[Reading]:
-        """Add the families of each page that was answered.
+    def read(self, engines: Iterable[EngineSample]) -> NativeReading:
+        """Return what each page that was answered says.
 
         Args:
-            families: where to.
             engines: those with a record on this host.
-
-        Returns:
-            One reading a page that was asked for, with its error.
         """
         probed = [engine for engine in engines if any(engine.capabilities.values())]
-        readings = []
+        pages, readings = [], []
         for target in self._follower.targets:
             got = self._follower.got.get(target)
             if got is None:
@@ -54,26 +42,18 @@ class NativeEngines:
             source = f"native:{target.name}"
             readings.append(Reading(source, error=got.error))
             if got.error is None:
-                self._add(families, target, got, source, probed)
-        return readings
+                pages.append(self._page(target, got, source, probed))
+        return NativeReading(tuple(pages), tuple(readings))
 
-    def _add(
-        self,
-        families: Families,
-        target: Target,
-        got: Got,
-        source: str,
-        probed: Sequence[EngineSample],
-    ) -> None:
+    def _page(
+        self, target: Target, got: Got, source: str, probed: Sequence[EngineSample]
+    ) -> NativePage:
         same = _same_engine(target, probed)
         ranks = {engine.dp_rank for engine in same}
         for engine in same:
             self._say(logging.INFO, target, f"engine {engine.engine} has a probe: shown from there")
-        families.add(catalog.NATIVE_SUPERSEDED, float(bool(same)), source)
-        for sample in got.samples:
-            if sample.dp_rank in ranks:
-                continue
-            add_native(families, target.name, sample, max(0.0, self._clock() - got.at_s))
+        shown = tuple(sample for sample in got.samples if sample.dp_rank not in ranks)
+        for sample in shown:
             self._say(
                 logging.INFO,
                 target,
@@ -83,6 +63,7 @@ class NativeEngines:
             for field, metric in EXPECTED.items():
                 if getattr(sample, field) is None:
                     self._say(logging.WARNING, target, f"no {metric}: what it gives is left out")
+        return NativePage(target.name, source, bool(same), shown, got.at_s)
 
     def _say(self, level: int, target: Target, what: str) -> None:
         """Log a line once."""

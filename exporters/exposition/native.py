@@ -8,10 +8,11 @@ from vramscope.exporters.catalog import offload as offload_catalog
 from vramscope.exporters.catalog import preemption as preemption_catalog
 from vramscope.exporters.engine.native.names import EXPECTED
 from vramscope.exporters.exposition.families import Families
+from vramscope.exporters.refresh import NativeReading
 from vramscope.exporters.signals.native import NativeSample
 from vramscope.exporters.signals.offload import offload_hit_ratio
 
-__all__ = ["PROBE_ONLY", "add_native"]
+__all__ = ["PROBE_ONLY", "add_native_pages"]
 
 SOURCE = "native"
 PROBE_ONLY = (
@@ -29,7 +30,21 @@ UNKNOWN = ""
 """A label that the page has no value for: left out."""
 
 
-def add_native(families: Families, engine: str, sample: NativeSample, age_s: float) -> None:
+def add_native_pages(families: Families, native: NativeReading, now_s: float) -> None:
+    """Add the families of each page.
+
+    Args:
+        families: where to.
+        native: what the pages said.
+        now_s: what ages are counted to, monotonic clock.
+    """
+    for page in native.pages:
+        families.add(catalog.NATIVE_SUPERSEDED, float(page.superseded), page.source)
+        for sample in page.samples:
+            _add_native(families, page.engine, sample, max(0.0, now_s - page.at_s))
+
+
+def _add_native(families: Families, engine: str, sample: NativeSample, age_s: float) -> None:
     """Add what one rank's page says; what it does not say is absent, never 0.
 
     Args:

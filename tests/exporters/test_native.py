@@ -53,8 +53,8 @@ def page(records: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Page]:
     def make(answers: dict[Target, Got]) -> str:
         follower = Follower(answers, 1.0)
         follower.got = dict(answers)
-        native = NativeEngines(follower, lambda: NOW_S)
-        exporter = Exporter(host.read, native, clock=lambda: NOW_S)
+        native = NativeEngines(follower)
+        exporter = Exporter(host.read, native=native, clock=lambda: NOW_S)
         exporter.refresh()
         exporter.refresh()  # the time a refresh takes shows from the second on
         return exporter.page.page().decode()
