@@ -21,6 +21,11 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
+    "blocks": Command(
+        "vramscope.exporters.blocks.command:main",
+        "pictures",
+        "show which KV block of an engine holds what, in the terminal or as SVG or PNG",
+    ),
     "export": Command(
         "vramscope.exporters.export:main",
         "exporter",

@@ -12,7 +12,7 @@ from vramscope.exporters.engine.reader import RecordReader
 from vramscope.exporters.engine.sample import engine_processes, engine_sample
 from vramscope.exporters.signals.samples import EngineSample
 
-__all__ = ["FOLDER_SOURCE", "HostRecords", "Reading"]
+__all__ = ["FOLDER_SOURCE", "HostRecords", "Reading", "record_paths"]
 
 FOLDER_SOURCE = "records"
 
@@ -48,7 +48,7 @@ class HostRecords:
     def read(self) -> list[Reading]:
         """Return a reading for the folder, and one for each live engine or unreadable file."""
         try:
-            found = dict(self._find())
+            found = dict(_find(self._folder))
         except OSError as error:
             self.close()
             return [Reading(FOLDER_SOURCE, error=_folder_error(self._folder, error))]
@@ -85,19 +85,6 @@ class HostRecords:
         for reader in self._open.values():
             reader.close()
         self._open.clear()
-
-    def _find(self) -> Iterator[tuple[tuple[str, int], str]]:
-        """Yield ((path, inode), path) of each record file."""
-        with os.scandir(self._folder) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    try:
-                        with os.scandir(entry.path) as inner:
-                            yield from _records(inner)
-                    except (PermissionError, FileNotFoundError):
-                        continue  # another user's pod, or one that just left
-                else:
-                    yield from _records([entry])
 
     def _reader(self, key: tuple[str, int], path: str) -> RecordReader | None:
         """Return the open record, or None when its process is dead."""
@@ -140,6 +127,29 @@ def _rank_of(path: str, reader: RecordReader) -> tuple[str, str, int]:
     """Return what a worker and its EngineCore share: pod folder, engine, data-parallel rank."""
     header = reader.header
     return str(Path(path).parent), str(header.get("engine")), int(header.get("dp_rank", 0))
+
+
+def record_paths(folder: Path) -> list[str]:
+    """Return the paths of the records in a run directory and its subfolders.
+
+    Raises:
+        OSError: the folder can't be read.
+    """
+    return [path for _, path in _find(folder)]
+
+
+def _find(folder: Path) -> Iterator[tuple[tuple[str, int], str]]:
+    """Yield ((path, inode), path) of each record file."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                try:
+                    with os.scandir(entry.path) as inner:
+                        yield from _records(inner)
+                except (PermissionError, FileNotFoundError):
+                    continue  # another user's pod, or one that just left
+            else:
+                yield from _records([entry])
 
 
 def _records(

@@ -78,6 +78,14 @@ class RecordReader:
                 lost += 1  # the writer has come round meanwhile
         return found, lost
 
+    def ask(self) -> None:
+        """Ask the writer for a dump, until this is closed.
+
+        Raises:
+            OSError: the file system has no such locks.
+        """
+        lock.ask(self._fd)
+
     def close(self) -> None:
         """Close the file."""
         os.close(self._fd)

@@ -1,18 +1,21 @@
 """Where records live, and who may read them."""
 
+import contextlib
+import grp
 import os
 import stat
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from vramscope.exporters.engine import lock
+from vramscope.exporters.engine import dump_file, lock
 from vramscope.exporters.engine.record import SUFFIX
 
-__all__ = ["open_folder", "remove_dead_records", "run_dir"]
+__all__ = ["create_file", "open_folder", "remove_dead_records", "run_dir"]
 
 VARIABLE = "VRAMSCOPE_RUN_DIR"
 FOLDER_MODE = 0o750
+FILE_MODE = 0o640
 SYSTEM_FOLDER = Path("/run/vramscope")
 
 
@@ -54,8 +57,37 @@ def open_folder(path: Path) -> int:
     return fd
 
 
+def create_file(folder_fd: int, name: str, group: str | None) -> int:
+    """Create a file that its owner writes and a group reads, whatever the umask.
+
+    Args:
+        folder_fd: as ``open_folder`` returns it.
+        name: of the file; what a killed process of this one's pid left under it goes.
+        group: name of the group; None leaves the process's own.
+
+    Returns:
+        A file descriptor for reading and writing; the caller closes it.
+
+    Raises:
+        OSError, KeyError: it can't be made, or there is no such group.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(name, dir_fd=folder_fd)
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    fd = os.open(name, flags, FILE_MODE, dir_fd=folder_fd)
+    try:
+        os.fchmod(fd, FILE_MODE)
+        if group:
+            os.fchown(fd, -1, grp.getgrnam(group).gr_gid)
+    except BaseException:
+        os.close(fd)
+        os.unlink(name, dir_fd=folder_fd)
+        raise
+    return fd
+
+
 def remove_dead_records(folder_fd: int) -> None:
-    """Remove the records whose process is gone and could not.
+    """Remove the records whose process is gone and could not, and the dumps without a record.
 
     A killed process leaves its record, and vLLM kills its EngineCore at the end of most
     shutdowns. Readers know such a record by its lock; this keeps them from piling up.
@@ -63,15 +95,29 @@ def remove_dead_records(folder_fd: int) -> None:
     Args:
         folder_fd: as ``open_folder`` returns it.
     """
-    for entry in os.listdir(folder_fd):
-        if not entry.endswith(SUFFIX) or f".{os.getpid()}." in entry:
-            continue  # not a record; or this process's own, and closing it would drop its lock
+    left = set(os.listdir(folder_fd))
+    for entry in [name for name in left if name.endswith(SUFFIX)]:
+        if f".{os.getpid()}." in entry:
+            continue  # this process's own, and closing it would drop its lock
         try:
             fd = os.open(entry, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder_fd)
         except OSError:
             continue  # gone meanwhile, or not ours to read: then not ours to remove
         try:
             if not lock.is_held(fd):
-                os.unlink(entry, dir_fd=folder_fd)
+                _unlink(entry, folder_fd)
+                left.discard(entry)
         finally:
             os.close(fd)
+    for entry in left:
+        dump = entry.removeprefix(".").removesuffix(".new")
+        if (
+            dump.endswith(dump_file.SUFFIX)
+            and dump.removesuffix(dump_file.SUFFIX) + SUFFIX not in left
+        ):
+            _unlink(entry, folder_fd)
+
+
+def _unlink(name: str, folder_fd: int) -> None:
+    with contextlib.suppress(FileNotFoundError):  # an engine that starts at once does the same
+        os.unlink(name, dir_fd=folder_fd)

@@ -1,7 +1,5 @@
 """Writes one record: in the engine's process, a few microseconds a step, standard library only."""
 
-import fcntl
-import grp
 import json
 import os
 import re
@@ -11,13 +9,12 @@ from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any
 
-from vramscope.exporters.engine import record, rundir
+from vramscope.exporters.engine import dump_file, lock, record, rundir
 
 __all__ = ["RecordWriter"]
 
 RING_SLOTS = 4096
 STATE_BYTES = 256 * 1024
-FILE_MODE = 0o640
 
 
 class RecordWriter:
@@ -53,10 +50,11 @@ class RecordWriter:
         self._events_written = 0
         stem = f"{_safe(name)}.{os.getpid()}"
         self.path = folder / f"{stem}{record.SUFFIX}"
+        self._group = group
         folder_fd = rundir.open_folder(folder)
         try:
             rundir.remove_dead_records(folder_fd)
-            self._fd = self._create(folder_fd, f".{stem}.new", group)
+            self._fd = self._create(folder_fd, f".{stem}.new")
             os.pwrite(self._fd, record.encode_preamble(self.layout), 0)
             os.pwrite(self._fd, record.encode_cell(1, text), self.layout.header.offset)
             self.write_state({})
@@ -64,19 +62,13 @@ class RecordWriter:
         finally:
             os.close(folder_fd)
         # Not atexit: vLLM's processes are multiprocessing's, which end without it.
-        self._at_exit = Finalize(
-            None, self.path.unlink, kwargs={"missing_ok": True}, exitpriority=0
-        )
+        self._at_exit = Finalize(None, _remove, (self.path,), exitpriority=0)
 
-    def _create(self, folder_fd: int, name: str, group: str | None) -> int:
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        fd = os.open(name, flags, FILE_MODE, dir_fd=folder_fd)
+    def _create(self, folder_fd: int, name: str) -> int:
+        fd = rundir.create_file(folder_fd, name, self._group)
         try:
-            os.fchmod(fd, FILE_MODE)  # whatever the umask
-            if group:
-                os.fchown(fd, -1, grp.getgrnam(group).gr_gid)
             os.posix_fallocate(fd, 0, self.layout.file_bytes)  # a full disk shows here, not later
-            fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock.take(fd)
         except BaseException:
             os.close(fd)
             os.unlink(name, dir_fd=folder_fd)
@@ -149,10 +141,40 @@ class RecordWriter:
         cell = record.encode_cell(self._state_sequence, text)
         os.pwrite(self._fd, cell, self.layout.state.offset)
 
+    def is_asked(self) -> bool:
+        """Whether a reader asks for a dump."""
+        return lock.is_asked(self._fd)
+
+    def write_dump(self, data: bytes) -> None:
+        """Put a dump beside the record, whole, in place of the one before.
+
+        Raises:
+            OSError: it can't be written; the one before is still there.
+        """
+        folder_fd = rundir.open_folder(self.path.parent)
+        try:
+            name = self.path.with_suffix(dump_file.SUFFIX).name
+            new = f".{name}.new"
+            with os.fdopen(rundir.create_file(folder_fd, new, self._group), "wb") as file:
+                try:
+                    file.write(data)
+                except OSError:
+                    os.unlink(new, dir_fd=folder_fd)
+                    raise
+            os.rename(new, name, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
+        finally:
+            os.close(folder_fd)
+
     def close(self) -> None:
-        """Remove the file and let go of the lock."""
+        """Remove the files and let go of the lock."""
         self._at_exit()
         os.close(self._fd)
+
+
+def _remove(path: Path) -> None:
+    """Remove a record and the dump beside it."""
+    path.unlink(missing_ok=True)
+    path.with_suffix(dump_file.SUFFIX).unlink(missing_ok=True)
 
 
 def _safe(name: str) -> str:

@@ -79,6 +79,7 @@ CAPABILITIES = {
     "growth": Capability(
         "blocks taken and freed by what takes them, forecast", ("blocks", "prefill")
     ),
+    "page_table": Capability("`vramscope blocks`: the page table on request", ("steps", "blocks")),
     "waiting_reasons": Capability("what keeps each waiting request", ("steps", "requests")),
     "lora": Capability("adapters by tier, their loads and residency, of each worker"),
 }
@@ -157,6 +158,9 @@ HOOK_POINTS = (
     *hooks("growth", POOL, "free_blocks(ordered_blocks)"),
     *hooks("growth", POOL, "unpin_blocks(blocks)", needed=False),
     *reads("steps", SCHEDULER_OUTPUT, "total_num_scheduled_tokens"),
+    *reads("page_table", SCHEDULER, "requests"),
+    *reads("page_table", POOL, "null_block"),
+    *reads("page_table", LORA_REQUEST, "lora_name"),
     *reads("waiting_reasons", SCHEDULER, "max_num_scheduled_tokens", "waiting"),
     *reads("waiting_reasons", SCHEDULER, "max_num_active_reqs | max_num_running_reqs"),
     *reads("waiting_reasons", SCHEDULER, "deferred_waiting | skipped_waiting", needed=False),

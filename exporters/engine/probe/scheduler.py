@@ -8,12 +8,14 @@ from typing import Any
 
 from vramscope.exporters.engine import rundir
 from vramscope.exporters.engine.probe import identity
+from vramscope.exporters.engine.probe.dump import PageTableDump
 from vramscope.exporters.engine.probe.growth import Growth
 from vramscope.exporters.engine.probe.hooks import Guard, hook
 from vramscope.exporters.engine.probe.lifecycle import InFlight, Lifecycle
 from vramscope.exporters.engine.probe.part import Part
 from vramscope.exporters.engine.probe.pools import Pools
 from vramscope.exporters.engine.probe.preemption import PREEMPTION_REASONS
+from vramscope.exporters.engine.probe.requests import ids_are_randomized
 from vramscope.exporters.engine.writer import RecordWriter
 
 __all__ = ["SCAN_FIELDS", "STEP_FIELDS", "SchedulerProbe"]
@@ -86,7 +88,16 @@ class SchedulerProbe:
         except BaseException:
             self.guard.stop()  # some parts have hooked already
             raise
-        self._capabilities = self._attach()
+        self._page_table = PageTableDump(
+            scheduler,
+            self._pools.pools,
+            self._pools.managers,
+            ids_are_randomized(),
+            self._writer,
+            self._no_page_table,
+            clock,
+        )
+        self._capabilities = self._attach() | {"page_table": True}
         for part in self._parts:
             self._capabilities |= part.capabilities()
         self._writer.write_state({"capabilities": self._capabilities, "error": None})
@@ -177,9 +188,12 @@ class SchedulerProbe:
         self._load.ended(self._step_began_s, now)
         # vLLM's own answer takes a microsecond and differs for a paused or empty engine only.
         self._busy = (bool(self._scheduler.running) and not self._paused) or self._has_work()
+        scanned = None
         if now - self._scan_time_s >= self._scan_period_s or not self._busy:
-            self._scan(now)
+            scanned = self._scan(now)
         self._write(now)
+        if scanned is not None:
+            self._page_table.after_scan(now, self._busy, scanned)
 
     def _after_pause(self, *_: Any, **__: Any) -> None:
         # A paused engine isn't hung, whatever it holds.
@@ -200,13 +214,14 @@ class SchedulerProbe:
     def _tell(self, *event: Any, **fields: Any) -> None:
         self._writer.add_event(*event, **fields)
 
-    def _scan(self, now: float) -> None:
-        """Write the slow numbers, all of one moment."""
+    def _scan(self, now: float) -> list[float]:
+        """Write the slow numbers, all of one moment, and return them."""
         values = [now]
         for part in self._parts:
             values += part.scan(now)
         self._writer.write_scan(values)
         self._scan_time_s = now
+        return values
 
     def _write(self, now: float) -> None:
         running, waiting = self._scheduler.get_request_counts()
@@ -231,6 +246,12 @@ class SchedulerProbe:
                 self._load.batch_tokens,
                 *self._pools.step(),
             ]
+        )
+
+    def _no_page_table(self, error: str) -> None:
+        self._capabilities["page_table"] = False
+        self._writer.write_state(
+            {"capabilities": self._capabilities, "error": None, "page_table_error": error}
         )
 
     def _switched_off(self, error: str) -> None:

@@ -1,0 +1,1 @@
+"""An engine's page table as a picture: which block holds what, for whom."""
