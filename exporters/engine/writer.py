@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import struct
 from collections.abc import Mapping, Sequence
 from multiprocessing.util import Finalize
 from pathlib import Path
@@ -41,12 +40,12 @@ class RecordWriter:
         self.layout = record.Layout.of(
             len(text), len(self.fields), len(self.scan_fields), ring_slots, STATE_BYTES
         )
-        self._doubles = struct.Struct(f"<{len(self.fields)}d")
+        self._step = record.RowEncoder(len(self.fields))
         self._step_offset = self.layout.step.offset
-        self._scan_doubles = struct.Struct(f"<{len(self.scan_fields)}d")
+        self._scan = record.RowEncoder(len(self.scan_fields))
         self._sequence = self._scan_sequence = 0
         self._state_sequence = 0
-        self._events: list[bytes] = []
+        self._events: list[tuple[int, float, int, int, int, int, int]] = []
         self._events_written = 0
         stem = f"{_safe(name)}.{os.getpid()}"
         self.path = folder / f"{stem}{record.SUFFIX}"
@@ -91,11 +90,7 @@ class RecordWriter:
         detail: int = 0,
     ) -> None:
         """Queue an event for the next ``write_step``."""
-        number = self._events_written + len(self._events)
-        tokens = min(tokens, 2**32 - 1)
-        self._events.append(
-            record.encode_event((number, request, time_s, kind, tier, adapter, tokens, detail))
-        )
+        self._events.append((request, time_s, kind, tier, adapter, min(tokens, 2**32 - 1), detail))
 
     def write_step(self, values: Sequence[float]) -> None:
         """Write the queued events, then the step that makes them visible.
@@ -106,8 +101,7 @@ class RecordWriter:
         if self._events:
             self._write_events()
         self._sequence = sequence = self._sequence + 1
-        cell = record.encode_cell(sequence, self._doubles.pack(*values))
-        os.pwrite(self._fd, cell, self._step_offset)
+        os.pwrite(self._fd, self._step.encode(sequence, values), self._step_offset)
 
     def write_scan(self, values: Sequence[float]) -> None:
         """Write what is looked at some times a second, all of one moment.
@@ -116,19 +110,24 @@ class RecordWriter:
             values: in the order of ``scan_fields``.
         """
         self._scan_sequence += 1
-        cell = record.encode_cell(self._scan_sequence, self._scan_doubles.pack(*values))
+        cell = self._scan.encode(self._scan_sequence, values)
         os.pwrite(self._fd, cell, self.layout.scan.offset)
 
     def _write_events(self) -> None:
         slots = self.layout.ring_slots
-        events = self._events[-slots:]
-        first = (self._events_written + len(self._events) - len(events)) % slots
+        written = self._events_written + len(self._events)
+        first = max(self._events_written, written - slots)  # of more than the ring holds, the last
+        events = [
+            record.encode_event((number, *event))
+            for number, event in enumerate(self._events[first - written :], first)
+        ]
         ring = self.layout.ring.offset
-        before_wrap = events[: slots - first]
-        os.pwrite(self._fd, b"".join(before_wrap), ring + first * record.EVENT_BYTES)
-        if len(before_wrap) < len(events):
-            os.pwrite(self._fd, b"".join(events[len(before_wrap) :]), ring)
-        self._events_written += len(self._events)
+        before_wrap = slots - first % slots
+        start = ring + first % slots * record.EVENT_BYTES
+        os.pwrite(self._fd, b"".join(events[:before_wrap]), start)
+        if before_wrap < len(events):
+            os.pwrite(self._fd, b"".join(events[before_wrap:]), ring)
+        self._events_written = written
         self._events.clear()
 
     def write_state(self, state: Mapping[str, Any]) -> None:

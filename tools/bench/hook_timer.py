@@ -3,6 +3,7 @@
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from vramscope.exporters.engine.probe import hooks
@@ -49,6 +50,7 @@ class HookTimer:
     def _clocked(self, method: Callable[..., Any], name: str, sign: int) -> Callable[..., Any]:
         seconds, calls, clock = self.seconds, self.calls, time.perf_counter
 
+        @wraps(method)  # whose signature decides how it is hooked
         def clocked(*args: Any, **kwargs: Any) -> Any:
             started_s = clock()
             result = method(*args, **kwargs)

@@ -1,6 +1,7 @@
 """Wrapping the engine's methods so that telemetry can never be what breaks it."""
 
 import contextlib
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -60,6 +61,27 @@ def hook(
     if original is None:
         return False
 
+    names = None if spend else _plain_parameters(original)
+    if names is None:
+        hooked = _any_hooked(original, name, guard, before, after, spend)
+    else:
+        hooked = _plain_hooked(original, name, names, guard, before, after)
+    hooked.__name__ = name
+    hooked.__wrapped__ = original  # type: ignore[attr-defined]
+    setattr(owner, name, hooked)
+    return True
+
+
+def _any_hooked(
+    original: Hook,
+    name: str,
+    guard: Guard,
+    before: Hook | None,
+    after: Hook | None,
+    spend: bool,
+) -> Hook:
+    """Return a wrapper that takes and passes on whatever it is called with."""
+
     def hooked(*args: Any, **kwargs: Any) -> Any:
         if spend:
             args = tuple(list(arg) if hasattr(arg, "__next__") else arg for arg in args)
@@ -77,7 +99,65 @@ def hook(
                 guard.disable(name, error)
         return result
 
-    hooked.__name__ = name
-    hooked.__wrapped__ = original  # type: ignore[attr-defined]
-    setattr(owner, name, hooked)
-    return True
+    return hooked
+
+
+def _plain_parameters(method: Hook) -> list[inspect.Parameter] | None:
+    """Return a method's parameters; None when some can't be passed by position."""
+    try:
+        parameters = list(inspect.signature(method).parameters.values())
+    except (TypeError, ValueError):  # not Python, or it hides its signature
+        return None
+    plain = all(one.kind is one.POSITIONAL_OR_KEYWORD for one in parameters)
+    return parameters if plain else None
+
+
+def _plain_hooked(
+    original: Hook,
+    name: str,
+    parameters: list[inspect.Parameter],
+    guard: Guard,
+    before: Hook | None,
+    after: Hook | None,
+) -> Hook:
+    """Return a wrapper with the method's own parameters.
+
+    Compiled for them, as dataclasses compile their constructors: a call that packs and unpacks
+    its arguments three times takes 0.2 us more, and vLLM makes dozens a step.
+    """
+    passed = ", ".join(one.name for one in parameters)
+    known: dict[str, Any] = {
+        "_original": original,
+        "_name": name,
+        "_guard": guard,
+        "_before": before,
+        "_after": after,
+    }
+    declared = []
+    for one in parameters:
+        if one.default is one.empty:
+            declared.append(one.name)
+        else:
+            known[f"_default_{one.name}"] = one.default
+            declared.append(f"{one.name}=_default_{one.name}")
+    source = [f"def hooked({', '.join(declared)}):"]
+    if before is not None:
+        source += _GUARDED.format(call=f"_before({passed})").splitlines()
+    if after is None:
+        source.append(f"    return _original({passed})")
+    else:
+        source.append(f"    _result = _original({passed})")
+        source += _GUARDED.format(call=f"_after(_result, {passed})").splitlines()
+        source.append("    return _result")
+    code = compile("\n".join(source), f"<hook of {name}>", "exec")
+    exec(code, known)  # noqa: S102  # of names that Python itself gave
+    hooked: Hook = known["hooked"]
+    return hooked
+
+
+_GUARDED = """\
+    if _guard.enabled:
+        try:
+            {call}
+        except Exception as _error:
+            _guard.disable(_name, _error)"""

@@ -9,6 +9,9 @@ class Engine:
     def step(self, blocks: object, scale: int = 1) -> int:
         return sum(blocks) * scale  # type: ignore[call-overload,no-any-return]
 
+    def any_step(self, *blocks: int, scale: int = 1) -> int:
+        return sum(blocks) * scale
+
 
 def numbers() -> Iterator[int]:
     yield from (1, 2, 3)
@@ -27,6 +30,23 @@ def test_hooks_see_arguments_and_result() -> None:
     assert attached
     assert engine.step([1, 2], scale=2) == 6
     assert seen == [("before", [1, 2], 2), ("after", 6, 2)]
+
+
+def test_hooked_method_takes_what_it_took_before() -> None:
+    engine = Engine()
+    for name in ("step", "any_step"):
+        hook(engine, name, Guard(pytest.fail), before=lambda *_, **__: None)
+    assert [engine.step([3]), engine.step([3], 2), engine.step(blocks=[3], scale=4)] == [3, 6, 12]
+    assert [engine.any_step(), engine.any_step(1, 2), engine.any_step(3, scale=2)] == [0, 3, 6]
+
+
+def test_method_is_hooked_twice_and_each_hook_runs_once() -> None:
+    engine = Engine()
+    seen: list[str] = []
+    for who in ("first", "second"):
+        hook(engine, "step", Guard(pytest.fail), after=lambda *_, who=who: seen.append(who))
+    assert engine.step([1]) == 1
+    assert seen == ["first", "second"]
 
 
 def test_missing_method_is_reported_and_nothing_is_set() -> None:
