@@ -11,6 +11,8 @@ from pathlib import Path
 from vramscope.exporters.engine.host import HostRecords
 from vramscope.exporters.exporter import Exporter
 
+TOLD = ("vramscope_source_up", "vramscope_probe_capability", "vramscope_engine_state")
+
 for _ in sys.stdin:
     records = HostRecords(Path(sys.argv[1]))
     exporter = Exporter(records.read)
@@ -18,6 +20,6 @@ for _ in sys.stdin:
     errors = [f"{one.source}: {one.error}" for one in records.read() if one.error]
     records.close()
     page = exporter.page.page().decode().splitlines()
-    told = [line for line in page if line.startswith(("vramscope_source_up", "vramscope_probe_c"))]
+    told = [line for line in page if line.startswith(TOLD)]
     sys.stdout.write(json.dumps({"page": told, "errors": errors}) + "\n")
     sys.stdout.flush()

@@ -53,6 +53,7 @@ class Faults:
         from vramscope.exporters.engine.probe import hooks
 
         self.keys: dict[str, Any] = {}
+        self.called: set[str] = set()
         self.fired: set[str] = set()
         self.armed: str | None = None
         self._always = always
@@ -80,6 +81,7 @@ class Faults:
         always = self._always is not None and self._always in key
 
         def breakable(*args: Any, **kwargs: Any) -> Any:
+            self.called.add(key)
             if always or self.armed == key:
                 self.fired.add(key)
                 raise ZeroDivisionError(FAULT)
@@ -172,7 +174,9 @@ def main(model: str, adapters: str, always: str | None = None) -> dict[str, Any]
         return {"answers": engine.answers(), "fired": sorted(faults.fired)}
     reader = Reader()
     result = {
+        "start": sorted(faults.called),
         "answers": engine.answers(),
+        "paused": paused(engine, reader),
         "hooks": each_hook(engine, faults, reader),
         "disasters": {
             name: attach_and(engine, disaster, reader) for name, disaster in DISASTERS.items()
@@ -209,6 +213,23 @@ def each_hook(engine: Engine, faults: Faults, reader: Reader) -> dict[str, Any]:
         faults.armed = None
         found[key] = {"answers": answers, "fired": key in faults.fired, **reader.ask()}
     return found
+
+
+def paused(engine: Engine, reader: Reader) -> list[list[str]]:
+    """Return what is said of an engine at work, paused with its requests in it, and resumed."""
+    from vllm.v1.core.sched.interface import PauseState
+
+    attach_again(engine)
+    said = []
+
+    def pause(step: int) -> None:
+        if step == 10:
+            for state in (PauseState.UNPAUSED, PauseState.PAUSED_ALL, PauseState.UNPAUSED):
+                engine.scheduler.set_pause_state(state)
+                said.append(reader.ask()["page"])
+
+    engine.answers(pause)
+    return said
 
 
 def attach_and(engine: Engine, disaster: Callable[[Any], Any], reader: Reader) -> dict[str, Any]:
