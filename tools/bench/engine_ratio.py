@@ -33,7 +33,7 @@ FLAGS = {
 
 
 def main(steps: int, scratch: Path) -> dict[str, list[float]]:
-    """Step two engines without the probe and one with it, in turns."""
+    """Step two engines without the probe and two with it, in turns."""
     os.environ["VRAMSCOPE_RUN_DIR"] = str(scratch / "run")
     model = make_tiny_model(scratch / "tiny")
 
@@ -45,7 +45,8 @@ def main(steps: int, scratch: Path) -> dict[str, list[float]]:
         os.environ["VRAMSCOPE_PROBE"] = "1"
         return engine(model)
 
-    with forked({"bare": bare, "probed": probed, "bare_again": bare}) as turns:
+    engines = {"bare": bare, "probed": probed, "bare_again": bare, "probed_again": probed}
+    with forked(engines) as turns:
         return turns.step(steps // TURN_STEPS, WARM_TURNS)
 
 

@@ -26,7 +26,7 @@ RESULTS = ROOT / "bench-results" / "probe.json"
 STEPS = {1: 3000, 64: 2000, 256: 1500}
 """By batch."""
 TARGET_S = 0.000010
-ENGINE_STEPS = 1500
+ENGINE_STEPS = 1200
 TARGET_RATIO = 1.02
 VISIBLE_STEPS = 4000
 TARGET_VISIBLE_S = 0.005
@@ -93,14 +93,17 @@ def step_added(batch: int, steps: int, folder: Path) -> Iterator[Figure]:
 
 
 def engine_ratio(folder: Path) -> Iterator[Figure]:
-    """Yield the ratio of whole steps of a real engine, and that of two without the probe."""
+    """Yield the ratio of whole steps of real engines, and how far two of a kind lie apart."""
     took_s = run("engine_ratio.py", str(ENGINE_STEPS), folder=folder)
-    ratio = _ratio(took_s["probed"], took_s["bare"])
-    spread = abs(_ratio(took_s["bare_again"], took_s["bare"]) - 1)
+    bare_s, probed_s = (took_s[kind] + took_s[f"{kind}_again"] for kind in ("bare", "probed"))
+    ratio = _ratio(probed_s, bare_s)
+    spread = max(
+        abs(_ratio(took_s[f"{kind}_again"], took_s[kind]) - 1) for kind in ("bare", "probed")
+    )
     target = max(TARGET_RATIO, 1 + spread)
     yield Figure("engine_step_with_probe_ratio", ratio, "ratio", target, spread=spread)
     yield Figure("engine_step_aa_spread", spread, "ratio", None)
-    yield Figure("engine_step_without_probe", median(took_s["bare"]), "s", None)
+    yield Figure("engine_step_without_probe", median(bare_s), "s", None)
 
 
 def run(program: str, *args: str, folder: Path) -> Any:
