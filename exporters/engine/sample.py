@@ -5,7 +5,12 @@ from typing import Any
 
 from vramscope.exporters.engine.reader import RecordReader
 from vramscope.exporters.engine.samples.growth import growth_samples
-from vramscope.exporters.engine.samples.kv import kv_samples
+from vramscope.exporters.engine.samples.kv import (
+    by_bound,
+    kv_samples,
+    reservation_sample,
+    static_waste_sample,
+)
 from vramscope.exporters.engine.samples.load import load_sample
 from vramscope.exporters.engine.samples.lora import lora_sample
 from vramscope.exporters.engine.samples.preemption import preemption_sample
@@ -61,7 +66,10 @@ def engine_sample(
         vllm_version=str(header["vllm_version"]),
         state=(EngineState.HUNG if hung else EngineState.BUSY) if busy else EngineState.IDLE,
         age_s=age_s if busy else 0.0,
-        kv=kv_samples(header, fields, kv_age_s) if capabilities.get("blocks") else (),
+        kv=kv_samples(header, fields, now, kv_age_s) if capabilities.get("blocks") else (),
+        requests_by_length=by_bound(fields, "length_requests"),
+        reservation=reservation_sample(fields) if capabilities.get("blocks") else None,
+        static_waste=static_waste_sample(fields) if capabilities.get("static_waste") else None,
         running=int(fields["running"]),
         waiting=int(fields["waiting"]),
         steps=int(fields["steps"]),

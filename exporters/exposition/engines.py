@@ -3,7 +3,7 @@
 from vramscope.exporters.catalog import engine as catalog
 from vramscope.exporters.exposition.families import Families
 from vramscope.exporters.exposition.growth import add_growth
-from vramscope.exporters.exposition.kv import add_kv
+from vramscope.exporters.exposition.kv import add_kv, add_kv_requests
 from vramscope.exporters.exposition.load import add_queue, add_steps
 from vramscope.exporters.exposition.lora import add_lora
 from vramscope.exporters.exposition.preemption import add_preemption, add_prefill
@@ -60,3 +60,4 @@ def _add_pools(families: Families, sample: EngineSample, who: tuple[str, ...]) -
         add_growth(families, growth, kv_of.get(growth.pool), (*who, str(growth.pool)))
     if sample.kv:
         families.add(catalog.SIGNAL_AGE, sample.kv[0].age_s, *who, "kv")
+        add_kv_requests(families, sample, who)

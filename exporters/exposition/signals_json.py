@@ -8,6 +8,7 @@ from vramscope.exporters.signals import kv as kv_signals
 from vramscope.exporters.signals.exhaustion import exhaustion
 from vramscope.exporters.signals.rates import lora_hit_ratio, preemptions_per_100, recompute_tax
 from vramscope.exporters.signals.samples import EngineSample, KvSample
+from vramscope.exporters.signals.static_waste import static_waste
 
 __all__ = ["SIGNALS_SCHEMA", "signals_document"]
 
@@ -35,6 +36,7 @@ def _engine(sample: EngineSample) -> dict[str, Any]:
         "preemptions_per_100": preemptions_per_100(
             sum(sample.preemptions.values()), sample.first_schedules
         ),
+        "static_waste": static_waste(sample.static_waste) if sample.static_waste else None,
         "lora_hit": lora_hit_ratio(sample.lora.requests) if sample.lora else None,
     }
     return document
@@ -50,4 +52,5 @@ def _kv(kv: KvSample) -> dict[str, float | None]:
         "waste": kv_signals.kv_waste(kv),
         "eviction_exposure": kv_signals.eviction_exposure(kv),
         "usable_blocks": kv_signals.usable_blocks(kv),
+        "free_run": kv_signals.free_run_ratio(kv.census) if kv.census else None,
     }

@@ -4,11 +4,13 @@ Notation of the design: B usable blocks, T live, S slack, H held, R reserved; al
 equivalents, so that groups of different block sizes add up.
 """
 
+from vramscope.exporters.signals.kv_samples import CensusSample
 from vramscope.exporters.signals.samples import KvSample
 
 __all__ = [
     "eviction_exposure",
     "fragmentation_index",
+    "free_run_ratio",
     "held_ratio",
     "kv_waste",
     "logically_free_blocks",
@@ -82,6 +84,18 @@ def eviction_exposure(kv: KvSample) -> float | None:
     0.75
     """
     return kv.evictable / kv.free if kv.free else None
+
+
+def free_run_ratio(census: CensusSample) -> float | None:
+    """Return the longest run of adjacent free blocks / free.
+
+    For transfer and offload, which move adjacent blocks at once. Never for scheduling: paging
+    makes blocks equally good wherever they are.
+
+    >>> free_run_ratio(CensusSample(0.0, 0, 0, 80, 20, None, {}))
+    0.25
+    """
+    return census.free_run / census.free if census.free else None
 
 
 def slack_ratio(kv: KvSample) -> float | None:

@@ -4,6 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from vramscope.exporters.signals.kv_samples import (
+    CensusSample,
+    KvGroupSample,
+    ReservationSample,
+    StaticWasteSample,
+)
+
 __all__ = [
     "EngineProcess",
     "EngineSample",
@@ -27,6 +34,21 @@ class EngineState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class HistogramSample:
+    """Observations since start.
+
+    Attributes:
+        counts: by upper bound, ascending; each observation is in the first bound not below it.
+        total: all observations, those over the last bound included.
+        summed: their sum.
+    """
+
+    counts: Mapping[float, int]
+    total: int
+    summed: float
+
+
+@dataclass(frozen=True, slots=True)
 class KvSample:
     """One block pool, all of it at one moment, in block equivalents.
 
@@ -44,9 +66,17 @@ class KvSample:
         reserved: R, free blocks a new request may not take.
         age_s: time since the moment of the sample; 0 while nothing can have changed.
         evictions: cached blocks overwritten or evicted, since start.
-        resurrections: free blocks taken back by a prefix hit, since start.
-        drift: difference of the last full scan from the running count, in blocks.
-        block_sizes: token slots of a block, by KV cache group.
+        resurrections: cached blocks taken back into use while free, since start.
+        shared: blocks with more than one reference.
+        saved: references beyond the first, summed over blocks: blocks that sharing saves.
+        evicted_age_s: age at eviction of blocks evicted while free, by whether they had been
+            ``hit`` since they were filled or ``never_hit``.
+        slack_by_length: ``slack`` by the class of its request's length: by the upper bound in
+            computed tokens, ``+Inf`` for the last.
+        entries_by_length: blocks in the tables of running requests, by the same classes; one
+            that requests share counts for each.
+        groups: KV cache groups that take their blocks from the pool.
+        census: None until the first count is complete.
     """
 
     pool: int
@@ -61,28 +91,23 @@ class KvSample:
     age_s: float
     evictions: int = 0
     resurrections: int = 0
-    drift: int | None = None
-    block_sizes: tuple[int, ...] = ()
+    shared: int = 0
+    saved: int = 0
+    evicted_age_s: Mapping[str, HistogramSample] = field(default_factory=dict)
+    slack_by_length: Mapping[str, float] = field(default_factory=dict)
+    entries_by_length: Mapping[str, int] = field(default_factory=dict)
+    groups: tuple[KvGroupSample, ...] = ()
+    census: CensusSample | None = None
+
+    @property
+    def block_sizes(self) -> tuple[int, ...]:
+        """Token slots of a block, by KV cache group."""
+        return tuple(group.block_size for group in self.groups)
 
     @property
     def free(self) -> int:
         """Unreferenced blocks: evictable and clean."""
         return self.evictable + self.clean
-
-
-@dataclass(frozen=True, slots=True)
-class HistogramSample:
-    """Observations since start.
-
-    Attributes:
-        counts: by upper bound, ascending; each observation is in the first bound not below it.
-        total: all observations, those over the last bound included.
-        summed: their sum.
-    """
-
-    counts: Mapping[float, int]
-    total: int
-    summed: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +242,9 @@ class EngineSample:
         state: idle, busy or hung.
         age_s: time since the last step while busy; 0 when idle.
         kv: one sample a block pool; empty until the first scan.
+        requests_by_length: running requests by class of computed tokens, as in ``KvSample``.
+        reservation: None from an engine without the probe.
+        static_waste: None from an engine without the probe.
         running: requests in the running batch.
         waiting: requests queued.
         steps: scheduler steps since start.
@@ -256,6 +284,9 @@ class EngineSample:
     first_schedules: int
     finished: Mapping[str, int]
     capabilities: Mapping[str, bool] = field(default_factory=dict)
+    requests_by_length: Mapping[str, int] = field(default_factory=dict)
+    reservation: ReservationSample | None = None
+    static_waste: StaticWasteSample | None = None
     growth: tuple[GrowthSample, ...] = ()
     preemption: PreemptionSample | None = None
     load: LoadSample | None = None

@@ -23,6 +23,7 @@ from vramscope.controller.metrics import ControllerMetrics
 from vramscope.controller.policy import POLICIES
 from vramscope.controller.relay import client_session
 from vramscope.controller.router import Router
+from vramscope.exporters.signals.kv_samples import KvGroupSample
 from vramscope.exporters.signals.samples import EngineSample, EngineState, KvSample, LoraSample
 
 HERE = Path(__file__).parent
@@ -152,7 +153,10 @@ def kv() -> Callable[..., KvSample]:
             clean=usable + 3,
             reserved=5,
             age_s=age_s,
-            block_sizes=block_sizes,
+            groups=tuple(
+                KvGroupSample(group, "FullAttentionSpec", size, 0)
+                for group, size in enumerate(block_sizes)
+            ),
         )
 
     return make

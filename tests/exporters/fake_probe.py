@@ -7,9 +7,16 @@ from vramscope.exporters.engine.probe.adapters import FIELDS as WORKER_FIELDS
 from vramscope.exporters.engine.probe.growth import GROWTH_FIELDS
 from vramscope.exporters.engine.probe.lifecycle import Lifecycle
 from vramscope.exporters.engine.probe.load import LoadMeter
-from vramscope.exporters.engine.probe.pools import POOL_FIELDS, POOL_STEP_FIELDS, pool_fields
+from vramscope.exporters.engine.probe.pools import (
+    POOL_FIELDS,
+    POOL_STEP_FIELDS,
+    length_fields,
+    pool_fields,
+)
 from vramscope.exporters.engine.probe.preemption import PreemptionMeter
+from vramscope.exporters.engine.probe.reservations import Reservations
 from vramscope.exporters.engine.probe.scheduler import SCAN_FIELDS, STEP_FIELDS
+from vramscope.exporters.engine.probe.static_waste import StaticWaste
 from vramscope.exporters.engine.probe.waiting import WAITING_REASONS
 from vramscope.exporters.engine.writer import RecordWriter
 
@@ -27,7 +34,11 @@ HEADER: dict[str, Any] = {
 FIELDS = (*STEP_FIELDS, *pool_fields(1, POOL_STEP_FIELDS))
 SCANNED = (
     *SCAN_FIELDS,
+    *Reservations.scan_fields,
     *pool_fields(1, POOL_FIELDS),
+    "group0_entries",
+    *length_fields("length_requests"),
+    *StaticWaste.scan_fields,
     *pool_fields(1, GROWTH_FIELDS),
     *Lifecycle.scan_fields,
     *PreemptionMeter().scan_fields,
@@ -69,7 +80,39 @@ STEP: dict[str, float] = {
     "pool0_evictable_now": 60,
     "pool0_evictions": 40,
     "pool0_resurrections": 12,
+    "pool0_shared": 1,
+    "pool0_extra_references": 2,
+    "pool0_slack_le_128": 0.5,
+    "pool0_slack_le_512": 1.0,
+    "pool0_entries_le_128": 8,
+    "pool0_entries_le_512": 6,
+    "pool0_census_begun_s": 999.9,
     "pool0_drift": 0,
+    "pool0_duplicates": 7,
+    "pool0_free_seen": 80,
+    "pool0_free_run": 20,
+    "pool0_oldest_evictable_s": 90.0,
+    "pool0_evictable_age_le_30": 50,
+    "pool0_evictable_age_le_120": 10,
+    "pool0_evicted_hit_age_s_le_5": 4,
+    "pool0_evicted_hit_age_s_count": 4,
+    "pool0_evicted_hit_age_s_sum": 12.0,
+    "pool0_evicted_never_hit_age_s_le_120": 34,
+    "pool0_evicted_never_hit_age_s_count": 35,
+    "pool0_evicted_never_hit_age_s_sum": 7500.0,
+    "group0_entries": 22,
+    "length_requests_le_128": 2,
+    "length_requests_le_512": 1,
+    "reservation_watermark": 1,
+    "reservation_prefill": 4,
+    "reservation_refused_waiting": 9,
+    "reservation_refused_running": 3,
+    "reservation_refused_wants": 78,
+    "static_tokens": 184,
+    "static_max_model_len": 1536,
+    "static_power_of_two": 256,
+    "static_held_token_seconds": 3000.0,
+    "static_oracle_token_seconds": 4000.0,
     "pool0_growth_decode": 300,
     "pool0_growth_prefill": 500,
     "pool0_growth_freed": 780,
@@ -113,6 +156,8 @@ CAPABILITIES = {
     "blocks": True,
     "growth": True,
     "waiting_reasons": True,
+    "refusals": True,
+    "static_waste": True,
 }
 WORKER: dict[str, float] = {
     "time_s": 999.0,

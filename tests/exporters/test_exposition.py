@@ -38,7 +38,14 @@ def test_idle_engine_has_no_waste_and_no_made_up_zeros(
 ) -> None:
     fresh = dict.fromkeys(("first_schedules", "prefill_tokens", "recomputed_tokens", "running"), 0)
     empty = {"pool0_live": 0, "pool0_slack": 0, "pool0_held": 0, "pool0_evictable": 0}
-    records.engine(busy=0, pool0_clean=100, pool0_reserved=0, pool0_drift=-1, **fresh, **empty)
+    records.engine(
+        busy=0,
+        pool0_clean=100,
+        pool0_reserved=0,
+        pool0_census_begun_s=float("nan"),
+        **fresh,
+        **empty,
+    )
     text = page(exporter)
     assert "vramscope_kv_waste_ratio" not in text
     assert "vramscope_recompute_tax_ratio" not in text

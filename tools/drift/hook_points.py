@@ -76,6 +76,8 @@ CAPABILITIES = {
     "preemption": Capability("preemptions by reason, tokens lost", ("attach",)),
     "prefill": Capability("prefill and recomputed tokens", ("steps", "requests", "preemption")),
     "blocks": Capability("KV blocks by state, evictions, resurrections", ("attach",)),
+    "refusals": Capability("allocations refused to waiting requests", ("attach",)),
+    "static_waste": Capability("what contiguous allocators would waste", ("blocks",)),
     "growth": Capability(
         "blocks taken and freed by what takes them, forecast", ("blocks", "prefill")
     ),
@@ -102,6 +104,7 @@ MANAGER = Place("KVCacheManager", ("v1/core/kv_cache_manager.py",))
 COORDINATOR = Place("KVCacheCoordinator", ("v1/core/kv_cache_coordinator.py",))
 TYPE_MANAGER = Place("SingleTypeKVCacheManager", ("v1/core/single_type_kv_cache_manager.py",))
 POOL = Place("BlockPool", ("v1/core/block_pool.py",))
+HASHES = Place("BlockHashToBlockMap", ("v1/core/block_pool.py",))
 FREE_QUEUE = Place("FreeKVCacheBlockQueue", ("v1/core/kv_cache_utils.py",))
 BLOCK = Place("KVCacheBlock", ("v1/core/kv_cache_utils.py",))
 WORKER = Place("WorkerWrapperBase", ("v1/worker/worker_base.py",))
@@ -146,7 +149,12 @@ HOOK_POINTS = (
     *reads("blocks", POOL, "num_gpu_blocks", "free_block_queue", "blocks"),
     *reads("blocks", FREE_QUEUE, "num_free_blocks"),
     *reads("blocks", BLOCK, "block_id", "ref_cnt", "block_hash", "is_null"),
+    *reads("blocks", BLOCK, "_block_hash"),
     *reads("blocks", BLOCK, "pool", needed=False),
+    *reads("blocks", POOL, "cached_block_hash_to_block", needed=False),
+    *reads("blocks", HASHES, "_cache", needed=False),
+    *hooks("blocks", MANAGER, "take_kv_cache_block_copies()", needed=False),
+    *reads("blocks", MANAGER, "block_pool"),
     *reads("blocks", TYPE_MANAGER, "req_to_blocks"),
     *reads("blocks", TYPE_MANAGER, "get_num_skipped_tokens(num_computed_tokens)", needed=False),
     *reads("blocks", SCHEDULER, "running"),
@@ -155,6 +163,12 @@ HOOK_POINTS = (
     *reads("blocks", MANAGER, "watermark_blocks", needed=False),
     *reads("blocks", REQUEST, "num_in_flight_tokens | num_output_placeholders", needed=False),
     *reads("blocks", REQUEST, "num_stale_output_tokens", needed=False),
+    *hooks("refusals", MANAGER, "get_computed_blocks(request)"),
+    *hooks("refusals", MANAGER, "get_computed_blocks_for_connector(request)", needed=False),
+    *reads("refusals", MANAGER, "allocate_slots(request)"),
+    *reads("refusals", SCHEDULER, "_request_remaining_blocks(request)", needed=False),
+    *reads("static_waste", SCHEDULER, "max_model_len", "requests"),
+    *reads("static_waste", REQUEST, "num_tokens"),
     *hooks("growth", POOL, "free_blocks(ordered_blocks)"),
     *hooks("growth", POOL, "unpin_blocks(blocks)", needed=False),
     *reads("steps", SCHEDULER_OUTPUT, "total_num_scheduled_tokens"),

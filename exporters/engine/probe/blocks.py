@@ -1,42 +1,59 @@
 """Counts what one block pool holds, as it changes: O(1) work per block operation."""
 
-from collections.abc import Iterable, Iterator
+import sys
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 from vramscope.exporters.engine.probe.hooks import Guard, hook
 
-__all__ = ["PoolTracker"]
+__all__ = ["HIT", "NOT_HIT", "PoolTracker"]
+
+NOT_HIT = 0.0
+HIT = -sys.float_info.min
+"""What ``since_s`` has for a block that is not evictable, without and with a hit since it was
+filled."""
 
 
 class PoolTracker:
-    """Running counts of one ``BlockPool``.
+    """Running counts of one ``BlockPool``, and what they are made of block by block.
+
+    So each block can be checked and set right by itself (``settle``), and no scan of the whole
+    pool is ever needed.
 
     Attributes:
-        evictable: unreferenced blocks that have a prefix hash.
         extra_references: references beyond the first, summed over blocks.
-        evictions: cached blocks overwritten or evicted.
-        resurrections: unreferenced blocks taken back by a prefix hit.
-        drift: difference found by the last ``resync``, in blocks; -1 before the first.
+        shared: blocks with more than one reference.
+        resurrections: cached blocks taken back into use while free.
+        since_s: by block, the time since which it is evictable, negative if it has had a hit;
+            ``NOT_HIT`` or ``HIT`` if it is not. One array for all, since an eviction is the
+            hottest hook there is.
+        extra: by block, its references beyond the first.
     """
 
-    def __init__(self, pool: Any, guard: Guard) -> None:
+    def __init__(self, pool: Any, guard: Guard, clock: Callable[[], float]) -> None:
         self.pool = pool
-        self.evictions = 0
-        self.resurrections = 0
-        self.drift = -1
-        self.evictable, self.extra_references = self.scan()
+        self.extra_references = self.shared = self.resurrections = 0
+        self._clock = clock
+        self._evictable = self._evicted_in_use = self._evicted_and_taken = 0
+        blocks = len(pool.blocks)
+        self.since_s = array("d", bytes(8 * blocks))
+        self.extra = array("Q", bytes(8 * blocks))
+        self._evicted_since_s: list[float] = []
+        self._blocks_name_pool = hasattr(pool.blocks[0], "pool")
         self.attached = all(
             [  # a list: each is tried, whichever is missing
-                hook(pool, "free_blocks", guard, before=self._before_free, spend=True),
-                hook(pool, "touch", guard, before=self._before_touch, spend=True),
-                hook(pool, "_maybe_evict_cached_block", guard, after=self._after_evict),
+                hook(pool, "free_blocks", guard, after=self._after_free, spend=True),
+                hook(pool, "touch", guard, after=self._after_touch, spend=True),
                 hook(pool, "reset_prefix_cache", guard, after=self._after_reset),
+                self._watch_evictions(guard),
             ]
         )
         # Of later releases: absent means there is nothing to count.
-        hook(pool, "unpin_blocks", guard, before=self._before_unpin, spend=True)
-        if hasattr(pool, "move_block_hashes"):
-            self._watch_moves(guard)
+        hook(pool, "unpin_blocks", guard, after=self._after_free, spend=True)
+        hook(pool, "move_block_hashes", guard, after=self._after_move)
+        self.settle_all(b for b in pool.blocks if b.ref_cnt or b.block_hash is not None)
 
     @property
     def blocks(self) -> int:
@@ -53,89 +70,133 @@ class PoolTracker:
         """Blocks somebody holds."""
         return self.blocks - self.free
 
-    def scan(self) -> tuple[int, int]:
-        """Count (evictable, extra references) from scratch: milliseconds for 100k blocks."""
-        evictable = extra = 0
-        for block in self.pool.blocks:
-            if block.is_null:
-                continue  # its reference count is not maintained
-            if block.ref_cnt == 0:
-                evictable += block.block_hash is not None
-            else:
-                extra += block.ref_cnt - 1
-        return evictable, extra
+    @property
+    def evictable(self) -> int:
+        """Unreferenced blocks that have a prefix hash."""
+        return self._evictable - len(self._evicted_since_s)
 
-    def resync(self) -> None:
-        """Recount, keep the truth, and say how far the running counts were off."""
-        evictable, extra = self.scan()
-        self.drift = abs(evictable - self.evictable) + abs(extra - self.extra_references)
-        self.evictable, self.extra_references = evictable, extra
+    @property
+    def evictions(self) -> int:
+        """Cached blocks overwritten or evicted, also those that were in use."""
+        return self._evicted_in_use + self._evicted_and_taken + len(self._evicted_since_s)
 
-    def _release(self, block: Any) -> None:
-        """Count a reference about to be given back."""
+    def take_evicted(self) -> list[float]:
+        """Return, once, each block evicted while free: the time since which it had been free.
+
+        Negative for one that had had a hit since it was filled.
+        """
+        taken = self._evicted_since_s.copy()
+        del self._evicted_since_s[:]  # in place: the hook holds on to its ``append``
+        self._evictable -= len(taken)
+        self._evicted_and_taken += len(taken)
+        return taken
+
+    def settle(self, block: Any, now_s: float) -> None:
+        """Count a block as what it is.
+
+        Args:
+            block: of the pool.
+            now_s: taken as the time since which it is evictable, if that comes out now.
+        """
         if block.is_null:
-            return
-        if block.ref_cnt > 1:
-            self.extra_references -= 1
-        elif block.block_hash is not None:
-            self.evictable += 1
+            return  # its reference count is not maintained
+        number, references = block.block_id, block.ref_cnt
+        evictable = references == 0 and block.block_hash is not None
+        if evictable != _is_evictable(self.since_s[number]):
+            self._evictable += 1 if evictable else -1
+            self.since_s[number] = now_s if evictable else NOT_HIT
+        self._set_extra(number, references - 1 if references else 0)
 
-    def _before_free(self, ordered_blocks: Any) -> None:
-        for block in _own(ordered_blocks, self.pool):
-            self._release(block)
-
-    def _before_unpin(self, blocks: Any, *_: Any, **__: Any) -> None:
+    def settle_all(self, blocks: Iterable[Any]) -> None:
+        """Count blocks as what they are."""
+        now_s = self._clock()
         for block in blocks:
-            self._release(block)
+            self.settle(block, now_s)
 
-    def _before_touch(self, blocks: Any) -> None:
-        for block in _flat(blocks):
+    def _set_extra(self, number: int, extra: int) -> None:
+        """Note a block's references beyond the first."""
+        before = self.extra[number]
+        self.extra[number] = extra
+        self.extra_references += extra - before
+        self.shared += (extra > 0) - (before > 0)
+
+    # After and not before: a block may be in the argument twice.
+
+    def _after_free(self, _: None, ordered_blocks: Sequence[Any], *__: Any, **___: Any) -> None:
+        blocks = ordered_blocks
+        if self._blocks_name_pool:  # others go on to theirs, which counts them
+            blocks = [block for block in blocks if block.pool is self.pool]
+        since_s, now_s = self.since_s, self._clock()
+        evictable, sharing = 0, self.extra_references > 0
+        for block in blocks:
+            references = block.ref_cnt
+            if references == 0:
+                if sharing:
+                    self._set_extra(block.block_id, 0)
+                if block._block_hash is not None:  # noqa: SLF001  # the property costs a call
+                    number = block.block_id
+                    before = since_s[number]
+                    if before == NOT_HIT:
+                        since_s[number] = now_s
+                        evictable += 1
+                    elif before == HIT:
+                        since_s[number] = -now_s
+                        evictable += 1
+            elif not block.is_null:
+                self._set_extra(block.block_id, references - 1)
+        self._evictable += evictable
+
+    def _after_touch(self, _: None, blocks: Sequence[Any], *__: Any) -> None:
+        if blocks and isinstance(blocks[0], (list, tuple)):
+            blocks = list(chain.from_iterable(blocks))  # by group: 0.13 to 0.15
+        since_s = self.since_s
+        for block in blocks:
             if block.is_null:
                 continue
-            if block.ref_cnt:
-                self.extra_references += 1
-            else:
+            number = block.block_id
+            before = since_s[number]
+            if before > NOT_HIT or before < HIT:
                 self.resurrections += 1
-                if block.block_hash is not None:
-                    self.evictable -= 1
+                self._evictable -= 1
+            since_s[number] = HIT
+            if block.ref_cnt > 1:
+                self._set_extra(number, block.ref_cnt - 1)
 
-    def _after_evict(self, evicted: bool, block: Any) -> None:
-        if evicted:
-            self.evictions += 1
-            if block.ref_cnt == 0:
-                self.evictable -= 1
+    def _watch_evictions(self, guard: Guard) -> bool:
+        """Hook what an allocation calls for each block.
+
+        By hand, to save a call: a batch of 256 allocates 16 blocks a step.
+        """
+        evict = getattr(self.pool, "_maybe_evict_cached_block", None)
+        if evict is None:
+            return False
+        since_s, note = self.since_s, self._evicted_since_s.append
+
+        def hooked(block: Any) -> Any:
+            try:
+                if block._block_hash is not None and guard.enabled:  # noqa: SLF001
+                    number = block.block_id
+                    before = since_s[number]
+                    if before > NOT_HIT or before < HIT:
+                        note(before)
+                    else:
+                        self._evicted_in_use += 1
+                    since_s[number] = NOT_HIT
+            except Exception as error:  # noqa: BLE001  # the engine never dies of its telemetry
+                guard.disable("_maybe_evict_cached_block", error)
+            return evict(block)
+
+        self.pool._maybe_evict_cached_block = hooked  # noqa: SLF001
+        return True
 
     def _after_reset(self, done: bool, *_: Any, **__: Any) -> None:
         if done:
-            self.evictable = 0
+            self.since_s[:] = array("d", bytes(8 * len(self.since_s)))  # in place, as above
+            self._evictable = len(self._evicted_since_s)
 
-    def _watch_moves(self, guard: Guard) -> None:
-        def count(src_block: Any, dst_block: Any) -> int:
-            return sum(
-                block.ref_cnt == 0 and block.block_hash is not None
-                for block in (src_block, dst_block)
-            )
-
-        def before(src_block: Any, dst_block: Any) -> None:
-            self.evictable -= count(src_block, dst_block)
-
-        def after(_: Any, src_block: Any, dst_block: Any) -> None:
-            self.evictable += count(src_block, dst_block)
-
-        hook(self.pool, "move_block_hashes", guard, before=before, after=after)
+    def _after_move(self, _: Any, src_block: Any, dst_block: Any) -> None:
+        self.settle_all((src_block, dst_block))
 
 
-def _own(blocks: Iterable[Any], pool: Any) -> Iterator[Any]:
-    """Yield the blocks of ``pool``: later releases hand others on to theirs, which count them."""
-    for block in blocks:
-        if getattr(block, "pool", None) in (None, pool):
-            yield block
-
-
-def _flat(blocks: Iterable[Any]) -> Iterator[Any]:
-    """Yield blocks, also from the sequences by group that 0.13 to 0.15 pass."""
-    for item in blocks:
-        if isinstance(item, (list, tuple)):
-            yield from item
-        else:
-            yield item
+def _is_evictable(since_s: float) -> bool:
+    return since_s > NOT_HIT or since_s < HIT

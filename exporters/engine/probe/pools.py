@@ -1,18 +1,31 @@
-"""The probe's part for KV memory: what each block pool holds."""
+"""The probe's part for KV memory: what each block pool holds, and for whom."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from vramscope.exporters.engine.probe.blocks import PoolTracker
-from vramscope.exporters.engine.probe.hooks import Guard
-from vramscope.exporters.engine.probe.slack import scan_pool
+from vramscope.exporters.engine.probe.census import CENSUS_FIELDS, Census
+from vramscope.exporters.engine.probe.evictions import EvictedAges
+from vramscope.exporters.engine.probe.hooks import Guard, hook
+from vramscope.exporters.engine.probe.reservations import Reservations
+from vramscope.exporters.engine.probe.slack import (
+    LENGTH_BOUNDS,
+    computed_tokens,
+    length_class,
+    scan_pool,
+)
 
-__all__ = ["POOL_FIELDS", "POOL_STEP_FIELDS", "Pools", "pool_fields"]
-
-RESYNC_PERIOD_S = 30.0
+__all__ = ["POOL_FIELDS", "POOL_STEP_FIELDS", "Pools", "length_fields", "pool_fields"]
 
 # Of a step: what has changed since the scan, for whoever decides at loop speed.
 POOL_STEP_FIELDS = ("free_now", "evictable_now")
+
+
+def length_fields(name: str) -> tuple[str, ...]:
+    """Return the names of a quantity's fields by class of length."""
+    return tuple(f"{name}_le_{bound}" for bound in (*LENGTH_BOUNDS, "inf"))
+
+
 POOL_FIELDS = (
     "blocks",
     "live",
@@ -22,29 +35,47 @@ POOL_FIELDS = (
     "evictable",
     "clean",
     "reserved",
+    "shared",
+    "extra_references",
     "evictions",
     "resurrections",
-    "drift",
+    *length_fields("slack"),
+    *length_fields("entries"),
+    *CENSUS_FIELDS,
+    *EvictedAges().fields,
 )
 
 
 class Pools:
     """All block pools of one scheduler."""
 
-    def __init__(self, scheduler: Any, guard: Guard) -> None:
+    def __init__(
+        self, scheduler: Any, reservations: Reservations, guard: Guard, clock: Callable[[], float]
+    ) -> None:
         self._scheduler = scheduler
-        self.managers = scheduler.kv_cache_manager.coordinator.single_type_managers
+        self._reservations = reservations
+        manager = scheduler.kv_cache_manager
+        self.managers = manager.coordinator.single_type_managers
         self.pools = list({id(m.block_pool): m.block_pool for m in self.managers}.values())
-        self.trackers = [PoolTracker(pool, guard) for pool in self.pools]
+        self.trackers = [PoolTracker(pool, guard, clock) for pool in self.pools]
         self.by_pool = [
             [manager for manager in self.managers if manager.block_pool is pool]
             for pool in self.pools
         ]
         self.usable = [tracker.free for tracker in self.trackers]
         """U of each pool at the last scan."""
-        self._resync_time_s = 0.0
+        self.computed: dict[str, int] = {}
+        """Computed tokens of each running request at the last scan."""
+        self._censuses = [Census(tracker) for tracker in self.trackers]
+        self._evicted = [EvictedAges() for _ in self.pools]
+        # Of later releases: copy on write takes references that no method of the pool sees.
+        hook(manager, "take_kv_cache_block_copies", guard, after=self._after_copies)
         self.step_fields = pool_fields(len(self.pools), POOL_STEP_FIELDS)
-        self.scan_fields = pool_fields(len(self.pools), POOL_FIELDS)
+        self.scan_fields = (
+            *pool_fields(len(self.pools), POOL_FIELDS),
+            *(f"group{group}_entries" for group, _ in enumerate(self.managers)),
+            *length_fields("length_requests"),
+        )
 
     def capabilities(self) -> dict[str, bool]:
         """Return whether every pool is followed."""
@@ -56,45 +87,61 @@ class Pools:
 
     def scan(self, now_s: float) -> Sequence[float]:
         """Return the values of ``scan_fields``."""
-        scheduler = self._scheduler
-        if now_s - self._resync_time_s >= RESYNC_PERIOD_S:
-            for tracker in self.trackers:
-                tracker.resync()
-            self._resync_time_s = now_s
-        deferred = [blocks for _, blocks in getattr(scheduler, "deferred_frees", ())]
+        running = self._scheduler.running
+        self.computed = {request.request_id: computed_tokens(request) for request in running}
+        entries: dict[int, int] = {}
         values: list[float] = []
-        for pool, (tracker, managers) in enumerate(zip(self.trackers, self.by_pool, strict=True)):
-            found = scan_pool(
-                managers,
-                scheduler.running,
-                deferred,
-                tracker.referenced,
-                tracker.extra_references,
-                getattr(scheduler, "num_lookahead_tokens", 0),
-            )
-            reserved = self._reserved(tracker)
-            self.usable[pool] = tracker.free - reserved
-            values += [
-                tracker.blocks,
-                *found,
-                tracker.evictable,
-                tracker.free - tracker.evictable,
-                reserved,
-                tracker.evictions,
-                tracker.resurrections,
-                tracker.drift,
-            ]
-        return values
+        for pool in range(len(self.pools)):
+            values += self._scan_pool(pool, entries, now_s)
+        lengths = [0] * (len(LENGTH_BOUNDS) + 1)
+        for tokens in self.computed.values():
+            lengths[length_class(tokens)] += 1
+        return [*values, *(entries[id(manager)] for manager in self.managers), *lengths]
 
-    def _reserved(self, tracker: PoolTracker) -> int:
-        """Return R: free blocks that a new request may not take."""
-        scheduler = self._scheduler
-        watermark = getattr(scheduler.kv_cache_manager, "watermark_blocks", 0)
-        reserved = watermark if scheduler.running else 0
-        in_flight = getattr(scheduler, "_inflight_prefill_reserved_blocks", None)
-        if in_flight is not None:
-            reserved += in_flight()
-        return int(min(reserved, tracker.free))
+    def _scan_pool(self, pool: int, entries: dict[int, int], now_s: float) -> list[float]:
+        """Return the values of ``POOL_FIELDS``; put each manager's table entries in ``entries``."""
+        scheduler, tracker, managers = self._scheduler, self.trackers[pool], self.by_pool[pool]
+        census = self._censuses[pool].scan(now_s)  # first: it sets the tracker right
+        self._evicted[pool].add(tracker.take_evicted(), now_s)
+        found = scan_pool(
+            managers,
+            self.computed,
+            [blocks for _, blocks in getattr(scheduler, "deferred_frees", ())],
+            tracker.referenced,
+            tracker.extra_references,
+            getattr(scheduler, "num_lookahead_tokens", 0),
+        )
+        entries.update(zip(map(id, managers), found.entries_by_group, strict=True))
+        reserved = self._reservations.reserved(tracker)
+        self.usable[pool] = tracker.free - reserved
+        return [
+            tracker.blocks,
+            found.live,
+            found.slack,
+            found.lookahead,
+            found.held,
+            tracker.evictable,
+            tracker.free - tracker.evictable,
+            reserved,
+            tracker.shared,
+            tracker.extra_references,
+            tracker.evictions,
+            tracker.resurrections,
+            *found.slack_by_length,
+            *found.entries_by_length,
+            *census,
+            *self._evicted[pool].values(),
+        ]
+
+    def _after_copies(self, taken: Any, *_: Any, **__: Any) -> None:
+        _, retained = taken
+        for tracker in self.trackers if retained else ():
+            of_pool = tracker.pool.blocks
+            tracker.settle_all(
+                block
+                for block in retained
+                if block.block_id < len(of_pool) and of_pool[block.block_id] is block
+            )
 
 
 def pool_fields(pools: int, names: Sequence[str]) -> tuple[str, ...]:

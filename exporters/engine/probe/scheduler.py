@@ -16,6 +16,8 @@ from vramscope.exporters.engine.probe.part import Part
 from vramscope.exporters.engine.probe.pools import Pools
 from vramscope.exporters.engine.probe.preemption import PREEMPTION_REASONS
 from vramscope.exporters.engine.probe.requests import ids_are_randomized
+from vramscope.exporters.engine.probe.reservations import Reservations
+from vramscope.exporters.engine.probe.static_waste import StaticWaste
 from vramscope.exporters.engine.writer import RecordWriter
 
 __all__ = ["SCAN_FIELDS", "STEP_FIELDS", "SchedulerProbe"]
@@ -54,12 +56,16 @@ class SchedulerProbe:
         self._scheduler = scheduler
         self._clock = clock
         self._scan_period_s = float(os.environ.get("VRAMSCOPE_SCAN_PERIOD_S", SCAN_PERIOD_S))
-        self._pools = Pools(scheduler, self.guard)
+        self._reservations = Reservations(scheduler, self.guard)
+        self._pools = Pools(scheduler, self._reservations, self.guard, clock)
+        self._static_waste = StaticWaste(scheduler, self._pools)
         self._growth = Growth(scheduler, self._pools, self.guard)
         self._requests = Lifecycle(scheduler, clock, self._tell, self._growth)
         self._load = self._requests.load
         self._parts: tuple[Part, ...] = (
+            self._reservations,
             self._pools,
+            self._static_waste,
             self._growth,
             self._requests,
             self._requests.preemption,
@@ -164,6 +170,8 @@ class SchedulerProbe:
 
     def _before_preempt(self, request: Any, *_: Any, **__: Any) -> None:
         self._preempted = True
+        if self._preempting_for == "kv_exhausted":
+            self._reservations.refused_running()
         self._requests.preempted(request, self._preempting_for or "other")
 
     def _before_reset(self, *_: Any, **__: Any) -> None:
@@ -173,6 +181,7 @@ class SchedulerProbe:
         self._preempting_for = None
 
     def _before_free(self, request: Any, *_: Any, **__: Any) -> None:
+        self._static_waste.leaving(request)
         self._requests.leaving(request, self._in_flight)
 
     def _before_update(self, output: Any, *_: Any, **__: Any) -> None:

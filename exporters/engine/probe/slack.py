@@ -4,10 +4,15 @@ Only a table's ends can be less than full: the tail, where the next token goes, 
 sliding window the head, where tokens leave. So the cost is by request, not by block.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-__all__ = ["PoolScan", "computed_tokens", "scan_pool"]
+__all__ = ["LENGTH_BOUNDS", "PoolScan", "computed_tokens", "length_class", "scan_pool"]
+
+LENGTH_BOUNDS = (128, 512, 2048, 8192, 32768)
+"""Upper bounds of the classes of computed tokens; the last class has none."""
 
 # Groups whose blocks are not slots of the sequence's own positions.
 WHOLE_BLOCK_SPECS = ("MambaSpec", "CrossAttentionSpec")
@@ -15,12 +20,19 @@ ENDLESS_TOKENS = 1 << 40
 
 
 class PoolScan(NamedTuple):
-    """One pool at one moment, in block equivalents (see DESIGN section 3)."""
+    """One pool at one moment, in block equivalents (see DESIGN section 3).
+
+    ``slack_by_length`` sums to ``slack``. ``entries_by_length`` counts the block table entries of
+    running requests, ``entries_by_group`` those of all: a shared block once a holder.
+    """
 
     live: float
     slack: float
     lookahead: float
     held: int
+    slack_by_length: tuple[float, ...]
+    entries_by_length: tuple[int, ...]
+    entries_by_group: tuple[int, ...]
 
 
 def computed_tokens(request: Any) -> int:
@@ -35,9 +47,18 @@ def computed_tokens(request: Any) -> int:
     return max(0, int(request.num_computed_tokens) - int(in_flight))
 
 
+def length_class(tokens: int) -> int:
+    """Return the index of the first of ``LENGTH_BOUNDS`` that is not below, or past the last.
+
+    >>> length_class(128), length_class(129), length_class(10**6)
+    (0, 1, 5)
+    """
+    return bisect_left(LENGTH_BOUNDS, tokens)
+
+
 def scan_pool(
     managers: Sequence[Any],
-    running: Sequence[Any],
+    computed: Mapping[str, int],
     deferred: Iterable[Sequence[Any]],
     referenced: int,
     extra_references: int,
@@ -47,33 +68,46 @@ def scan_pool(
 
     Args:
         managers: the pool's ``SingleTypeKVCacheManager``s.
-        running: requests of the running batch.
+        computed: ``computed_tokens`` of each running request.
         deferred: block lists freed by their request and not yet by the pool.
         referenced: blocks somebody holds.
         extra_references: references beyond each block's first.
         lookahead_tokens: slots a request gets for speculative tokens.
     """
-    computed = {request.request_id: computed_tokens(request) for request in running}
-    running_tables = _RunningTables(lookahead_tokens)
+    running = _RunningTables(lookahead_tokens)
     others: dict[int, tuple[int, int]] = {}  # block id -> holders that don't run, references
     other_references = 0
+    by_group = []
     for manager in managers:
         group = _Group.of(manager)
+        before = running.references + other_references
         for request_id, table in manager.req_to_blocks.items():
             tokens = computed.get(request_id)
             if tokens is None:
                 other_references += _count(table, others)
             elif table:
-                running_tables.add(group, table, tokens)
+                running.add(group, table, tokens)
+        by_group.append(running.references + other_references - before)
     for table in deferred:
         other_references += _count(table, others)
 
-    if running_tables.references + other_references == referenced + extra_references:
+    if running.references + other_references == referenced + extra_references:
         held = sum(holders >= references for holders, references in others.values())
-    else:
-        held = referenced - _distinct(managers, computed)  # a connector pins blocks: look at all
-    slack = running_tables.slack
-    return PoolScan(referenced - held - slack, slack, running_tables.lookahead, held)
+        slack_by_length = running.slack_by_length(others)
+    else:  # a connector pins blocks: look at all
+        entries = _entries(managers, computed)
+        held = referenced - len(entries)
+        slack_by_length = running.slack_by_length(others, entries)
+    slack = sum(slack_by_length)
+    return PoolScan(
+        live=referenced - held - slack,
+        slack=slack,
+        lookahead=running.lookahead,
+        held=held,
+        slack_by_length=tuple(slack_by_length),
+        entries_by_length=tuple(running.entries),
+        entries_by_group=tuple(by_group),
+    )
 
 
 class _Group(NamedTuple):
@@ -94,19 +128,27 @@ class _Group(NamedTuple):
 
 
 class _RunningTables:
-    """Sums what the block tables of running requests leave empty."""
+    """Sums what the block tables of running requests leave empty, by class of length."""
 
     def __init__(self, lookahead_tokens: int) -> None:
-        self.references = 0
+        classes = len(LENGTH_BOUNDS) + 1
+        self.entries = [0] * classes
         self.lookahead = 0.0
         self._lookahead_tokens = lookahead_tokens
-        self._own_slack = 0.0
-        self._shared: dict[int, tuple[float, int, int]] = {}  # id -> best fill, holders, references
+        self._own_slack = [0.0] * classes
+        # id -> best fill, class of who has it so full, holders, references
+        self._shared: dict[int, tuple[float, int, int, int]] = {}
+
+    @property
+    def references(self) -> int:
+        """Block table entries so far."""
+        return sum(self.entries)
 
     def add(self, group: _Group, table: Sequence[Any], tokens: int) -> None:
         """Add a request's table of one group."""
+        length = bisect_left(LENGTH_BOUNDS, tokens)
         if group.whole:
-            self.references += sum(not block.is_null for block in table)
+            self.entries[length] += sum(not block.is_null for block in table)
             return
         size = group.size
         skipped = max(0, group.skipped(tokens)) if group.skipped is not None else 0
@@ -114,30 +156,45 @@ class _RunningTables:
         if not skipped and len(table) == tail + 1 and table[tail].ref_cnt == 1:
             # Nearly all tables, hundreds a scan: one block of its own that isn't full.
             empty = 1 - (tokens - tail * size) / size
-            self.references += len(table)
-            self._own_slack += empty
+            self.entries[length] += len(table)
+            self._own_slack[length] += empty
             if self._lookahead_tokens:
                 self.lookahead += min(empty, self._lookahead_tokens / size)
             return
         first, ends = _ends(table, size, tokens, skipped)
-        self.references += len(table) - first
+        self.entries[length] += len(table) - first
         empty = 0.0
         for block, fill in ends:
             if block.ref_cnt > 1:
-                best, holders, _ = self._shared.get(block.block_id, (0.0, 0, 0))
-                self._shared[block.block_id] = (max(best, fill), holders + 1, block.ref_cnt)
+                best, of, holders, _ = self._shared.get(block.block_id, (-1.0, length, 0, 0))
+                if fill > best:
+                    best, of = fill, length
+                self._shared[block.block_id] = (best, of, holders + 1, block.ref_cnt)
             else:
                 empty += 1 - fill
-        self._own_slack += empty
+        self._own_slack[length] += empty
         self.lookahead += min(empty, self._lookahead_tokens / size)
 
-    @property
-    def slack(self) -> float:
-        """S. A holder of a shared block for which the block is no end has it full."""
-        shared = self._shared.values()
-        return self._own_slack + sum(
-            1 - best for best, holders, references in shared if holders >= references
-        )
+    def slack_by_length(
+        self, others: Mapping[int, tuple[int, int]], entries: Mapping[int, int] | None = None
+    ) -> list[float]:
+        """Return S in parts: a shared block counts where it is fullest.
+
+        A running holder of a shared block for which the block is no end has it full.
+
+        Args:
+            others: by block, how many hold it that don't run.
+            entries: by block, how many hold it that run; None where nobody else holds blocks.
+        """
+        slack = self._own_slack.copy()
+        for number, (best, of, holders, references) in self._shared.items():
+            if entries is None:
+                running = references - others.get(number, (0, 0))[0]
+            else:
+                running = entries[number]
+            if holders >= running:
+                slack[of] += 1 - best
+        return slack
 
 
 def _ends(
@@ -174,11 +231,12 @@ def _count(table: Iterable[Any], seen: dict[int, tuple[int, int]]) -> int:
     return count
 
 
-def _distinct(managers: Sequence[Any], running: Iterable[str]) -> int:
-    """Count the distinct blocks of running requests, one by one."""
-    ids: set[int] = set()
-    for request_id in running:
-        for manager in managers:
-            table = manager.req_to_blocks.get(request_id, ())
-            ids.update(block.block_id for block in table if not block.is_null)
-    return len(ids)
+def _entries(managers: Sequence[Any], running: Iterable[str]) -> Counter[int]:
+    """Count in how many tables of running requests each block is, one by one."""
+    return Counter(
+        block.block_id
+        for request_id in running
+        for manager in managers
+        for block in manager.req_to_blocks.get(request_id, ())
+        if not block.is_null
+    )

@@ -17,6 +17,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 HERE = Path(__file__).parent
@@ -137,7 +138,9 @@ class Engine:
         )
 
     def _call_the_rest(self) -> None:
-        pool = self.scheduler.kv_cache_manager.block_pool
+        manager = self.scheduler.kv_cache_manager
+        pool = manager.block_pool
+        manager.get_computed_blocks_for_connector(SimpleNamespace(skip_reading_prefix_cache=True))
         self.core.reset_prefix_cache()
         pool.unpin_blocks([], lambda block: None)
         pool.move_block_hashes(*pool.blocks[1:3])
