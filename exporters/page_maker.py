@@ -9,6 +9,7 @@ from vramscope.exporters.exposition.hardware import add_hardware
 from vramscope.exporters.exposition.native import add_native_pages
 from vramscope.exporters.exposition.render import FamilyText
 from vramscope.exporters.exposition.rendered import Rendered, Renderer
+from vramscope.exporters.exposition.vram import add_vram_of_devices
 from vramscope.exporters.gpu.compat import DcgmCompat
 from vramscope.exporters.refresh import Refresh
 from vramscope.exporters.sources import Sources
@@ -41,6 +42,7 @@ class PageMaker:
         for sample in refresh.samples:
             add_engine(body, sample)
         if refresh.hardware is not None:
+            add_vram_of_devices(body, refresh.samples, refresh.hardware.gpus.samples)
             add_hardware(body, refresh.hardware, refresh.at_s)
         add_native_pages(body, refresh.native, refresh.at_s)
         self.sources.update(refresh.readings, refresh.at_s)

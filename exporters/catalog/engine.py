@@ -9,6 +9,7 @@ from vramscope.exporters.catalog.metric import Metric
 from vramscope.exporters.catalog.native import NATIVE_METRICS
 from vramscope.exporters.catalog.offload import OFFLOAD_METRICS
 from vramscope.exporters.catalog.preemption import PREEMPTION_METRICS
+from vramscope.exporters.catalog.vram import VRAM_METRICS
 
 __all__ = ["ENGINE_METRICS"]
 
@@ -86,6 +87,7 @@ PROBE_CAPABILITY = Metric(
 ENGINE_METRICS: tuple[Metric, ...] = (
     *KV_METRICS,
     *GROWTH_METRICS,
+    *VRAM_METRICS,
     *LORA_METRICS,
     *PREEMPTION_METRICS,
     *LOAD_METRICS,

@@ -109,10 +109,9 @@ class HostRecords:
         source = f"engine:{header.get('engine')}" + (f".dp{dp_rank}" if dp_rank else "")
         try:
             state = reader.state()
-            first = next((w for w in workers if w.header.get("rank") == 0), None)
             processes = engine_processes([reader, *workers])
             fields = reader.scan() | reader.step()
-            sample = engine_sample(header, fields, state, first, now, processes)
+            sample = engine_sample(header, fields, state, workers, now, processes)
         except record.RecordError as error:
             return Reading(source, error=f"{path}: {error}")
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:

@@ -1,6 +1,6 @@
 """From a record's fields to a sample: what the probe wrote, under the names of the signals."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from vramscope.exporters.engine.reader import RecordReader
@@ -14,6 +14,7 @@ from vramscope.exporters.engine.samples.kv import (
 from vramscope.exporters.engine.samples.load import load_sample
 from vramscope.exporters.engine.samples.lora import lora_sample
 from vramscope.exporters.engine.samples.preemption import preemption_sample
+from vramscope.exporters.engine.samples.vram import vram_sample
 from vramscope.exporters.signals.samples import (
     EngineProcess,
     EngineSample,
@@ -31,7 +32,7 @@ def engine_sample(
     header: Mapping[str, Any],
     fields: Mapping[str, float],
     state: Mapping[str, Any],
-    worker: RecordReader | None,
+    workers: Sequence[RecordReader],
     now: float,
     processes: tuple[EngineProcess, ...] = (),
 ) -> EngineSample:
@@ -41,7 +42,7 @@ def engine_sample(
         header: the engine record's header.
         fields: of its last step and scan.
         state: its state; an ``error`` there leaves only what the engine is.
-        worker: the record of rank 0's worker, if it has one.
+        workers: the records of its workers.
         now: the host's monotonic clock, seconds.
         processes: as ``engine_processes`` returns them.
 
@@ -52,12 +53,17 @@ def engine_sample(
     age_s = max(0.0, now - fields["time_s"])
     busy = bool(fields["busy"])
     hung = age_s > max(HUNG_AFTER_S, HUNG_AFTER_STEPS * fields["step_p99_s"])
+    workers = sorted(workers, key=lambda worker: int(worker.header.get("rank", 0)))
+    states = [worker.state() for worker in workers]
+    # A feature of the workers is there if each of them has it: the counts are of one, the times
+    # of all.
+    for of_worker in states:
+        for name, on in of_worker.get("capabilities", {}).items():
+            capabilities[str(name)] = bool(on) and capabilities.get(str(name), True)
     lora = None
-    if worker is not None:
-        worker_state = worker.state()
-        capabilities |= {k: bool(v) for k, v in worker_state.get("capabilities", {}).items()}
-        if capabilities.get("lora"):
-            lora = lora_sample(header, worker.scan() | worker.step(), worker_state)
+    if capabilities.get("lora") and workers[0].header.get("rank", 0) == 0:
+        rows = [worker.scan() | worker.step() for worker in workers]
+        lora = lora_sample(header, fields, rows, states[0])
     kv_age_s = max(0.0, now - fields["scan_time_s"]) if busy else 0.0
     return EngineSample(
         engine=str(header["engine"]),
@@ -92,6 +98,7 @@ def engine_sample(
         lora=lora,
         ranks=int(header.get("tensor_parallel", 1)) * int(header.get("pipeline_parallel", 1)),
         processes=processes,
+        vram=tuple(map(vram_sample, workers)) if capabilities.get("vram") else (),
     )
 
 

@@ -7,6 +7,7 @@ from vramscope.exporters.exposition.kv import add_kv, add_kv_requests
 from vramscope.exporters.exposition.load import add_queue, add_steps
 from vramscope.exporters.exposition.lora import add_lora
 from vramscope.exporters.exposition.preemption import add_preemption, add_prefill
+from vramscope.exporters.exposition.vram import add_vram
 from vramscope.exporters.signals.samples import EngineSample, EngineState
 
 __all__ = ["add_engine"]
@@ -29,6 +30,7 @@ def add_engine(families: Families, sample: EngineSample) -> None:
     _add_pools(families, sample, who)
     if sample.lora is not None:
         add_lora(families, sample.lora, who)
+    add_vram(families, sample.vram, who)
 
 
 def _add_steps(families: Families, sample: EngineSample, who: tuple[str, ...]) -> None:

@@ -1,9 +1,12 @@
 """Writes records as the probe does, with numbers of a test's choosing."""
 
+import math
 from pathlib import Path
 from typing import Any
 
-from vramscope.exporters.engine.probe.adapters import FIELDS as WORKER_FIELDS
+from vramscope.exporters.engine.probe.adapters import STEP_FIELDS as LORA_FIELDS
+from vramscope.exporters.engine.probe.adapters import lora_scan_fields
+from vramscope.exporters.engine.probe.budget import Budget
 from vramscope.exporters.engine.probe.growth import GROWTH_FIELDS
 from vramscope.exporters.engine.probe.lifecycle import Lifecycle
 from vramscope.exporters.engine.probe.load import LoadMeter
@@ -16,8 +19,11 @@ from vramscope.exporters.engine.probe.pools import (
 from vramscope.exporters.engine.probe.preemption import PreemptionMeter
 from vramscope.exporters.engine.probe.reservations import Reservations
 from vramscope.exporters.engine.probe.scheduler import SCAN_FIELDS, STEP_FIELDS
+from vramscope.exporters.engine.probe.slot_waits import SlotWaits
 from vramscope.exporters.engine.probe.static_waste import StaticWaste
 from vramscope.exporters.engine.probe.waiting import WAITING_REASONS
+from vramscope.exporters.engine.probe.worker import SCAN_FIELDS as WORKER_SCAN_FIELDS
+from vramscope.exporters.engine.probe.worker import STEP_FIELDS as WORKER_STEP_FIELDS
 from vramscope.exporters.engine.writer import RecordWriter
 
 HEADER: dict[str, Any] = {
@@ -45,7 +51,10 @@ SCANNED = (
     *LoadMeter().scan_fields,
     *(f"waiting_{reason}" for reason in WAITING_REASONS),
     "waiting_oldest_s",
+    *SlotWaits.scan_fields,
 )
+WORKER_FIELDS = (*WORKER_STEP_FIELDS, *LORA_FIELDS)
+WORKER_SCANNED = (*WORKER_SCAN_FIELDS, *lora_scan_fields(2), *Budget.scan_fields)
 STEP: dict[str, float] = {
     "time_s": 1000.0,
     "busy": 1,
@@ -147,6 +156,9 @@ STEP: dict[str, float] = {
     "load_queue_s_sum": 1.25,
     "waiting_kv_blocks": 1,
     "waiting_oldest_s": 0.75,
+    "lora_slot_waits": 3,
+    "lora_slot_wait_s": 4.5,
+    "lora_slot_waiting": 1,
 }
 CAPABILITIES = {
     "steps": True,
@@ -161,16 +173,50 @@ CAPABILITIES = {
 }
 WORKER: dict[str, float] = {
     "time_s": 999.0,
-    "requests_gpu": 6,
-    "requests_cpu": 1,
-    "requests_disk": 1,
-    "loads_cpu": 1,
-    "loads_disk": 2,
-    "load_s_cpu": 0.002,
-    "load_s_disk": 0.5,
-    "load_cpu_le_0.0025": 1,
-    "load_disk_le_0.25": 1,
-    "load_disk_le_0.5": 1,
+    "lora_requests_gpu": 6,
+    "lora_requests_cpu": 1,
+    "lora_requests_disk": 1,
+    "lora_loads_cpu": 1,
+    "lora_loads_disk": 2,
+    "lora_load_s_cpu": 0.002,
+    "lora_load_s_disk": 0.5,
+    "lora_load_cpu_le_0.0025": 1,
+    "lora_load_disk_le_0.25": 1,
+    "lora_load_disk_le_0.5": 1,
+    "lora_evictions_gpu": 2,
+    "lora_evictions_cpu": 1,
+    "lora_resident_gpu": 1,
+    "lora_resident_cpu": 2,
+    "lora_zombies_cpu": 1,
+    "lora_adapter0_turn": 1,
+    "lora_adapter0_requests_gpu": 5,
+    "lora_adapter0_requests_disk": 1,
+    "lora_adapter0_loads_disk": 1,
+    "lora_adapter0_load_s_disk": 0.2,
+    "lora_adapter0_evictions_gpu": 1,
+    "lora_adapterother_requests_gpu": 1,
+    "lora_adapterother_requests_cpu": 1,
+    "lora_adapterother_loads_cpu": 1,
+    "lora_adapterother_loads_disk": 1,
+    "lora_adapterother_load_s_cpu": 0.002,
+    "lora_adapterother_load_s_disk": 0.3,
+    "lora_adapterother_evictions_gpu": 1,
+    "lora_adapterother_evictions_cpu": 1,
+    "vram_weights_bytes": 1_500_000,
+    "vram_kv_pool_bytes": 3_000_000,
+    "vram_lora_slots_bytes": 250_000,
+    "vram_encoder_cache_bytes": math.nan,
+    "vram_activation_peak_bytes": math.nan,
+    "vram_graphs_bytes": math.nan,
+    "vram_allocator_bytes": math.nan,
+}
+WORKER_STATE: dict[str, Any] = {
+    "capabilities": {"lora": True, "vram": True},
+    "error": None,
+    "adapters": [["ad0", 1], None],
+    "resident": {"ad0": "gpu", "ad1": "cpu"},
+    "bytes": {"ad0": 65536, "ad1": 65536},
+    "ranks": {"ad0": 8, "ad1": 8},
 }
 
 
@@ -197,9 +243,9 @@ def write_worker(
 ) -> RecordWriter:
     """Write a worker's record for engine a; the caller closes it."""
     header = {**HEADER, "role": "worker", "rank": rank, **(header or {})}
-    writer = RecordWriter(folder, f"a.dp0.worker{rank}", header, WORKER_FIELDS)
-    resident = {"ad0": "gpu", "ad1": "cpu"}
-    writer.write_state({"capabilities": {"lora": True}, "error": None, "resident": resident})
+    writer = RecordWriter(folder, f"a.dp0.worker{rank}", header, WORKER_FIELDS, WORKER_SCANNED)
+    writer.write_state(WORKER_STATE)
     numbers = {**WORKER, **values}
+    writer.write_scan([numbers.get(field, 0) for field in WORKER_SCANNED])
     writer.write_step([numbers.get(field, 0) for field in WORKER_FIELDS])
     return writer

@@ -83,7 +83,9 @@ CAPABILITIES = {
     ),
     "page_table": Capability("`vramscope blocks`: the page table on request", ("steps", "blocks")),
     "waiting_reasons": Capability("what keeps each waiting request", ("steps", "requests")),
-    "lora": Capability("adapters by tier, their loads and residency, of each worker"),
+    "worker": Capability("a record of each worker: its rank, its process, its GPU"),
+    "lora": Capability("adapters by tier, loads, evictions, waits, residency", ("worker",)),
+    "vram": Capability("device memory by what it is for", ("worker",)),
 }
 """By name, in the order of the page."""
 
@@ -108,6 +110,9 @@ HASHES = Place("BlockHashToBlockMap", ("v1/core/block_pool.py",))
 FREE_QUEUE = Place("FreeKVCacheBlockQueue", ("v1/core/kv_cache_utils.py",))
 BLOCK = Place("KVCacheBlock", ("v1/core/kv_cache_utils.py",))
 WORKER = Place("WorkerWrapperBase", ("v1/worker/worker_base.py",))
+WORKER_BASE = Place("WorkerBase", ("v1/worker/worker_base.py",))
+GPU_WORKER = Place("Worker", ("v1/worker/gpu_worker.py",))
+ENCODER_CACHE = Place("EncoderCache", ("v1/worker/gpu/mm/encoder_cache.py",))
 RUNNER = Place("GPUModelRunner", ("v1/worker/gpu_model_runner.py",))
 LORA_WORKER = Place("LRUCacheWorkerLoRAManager", ("lora/worker_manager.py",))
 LORA_MODELS = Place("LRUCacheLoRAModelManager", ("lora/model_manager.py", "lora/models.py"))
@@ -182,11 +187,16 @@ HOOK_POINTS = (
     *reads("waiting_reasons", MANAGER, "block_pool"),
     *reads("waiting_reasons", POOL, "get_num_free_blocks()"),
     *reads("waiting_reasons", REQUEST, "num_tokens"),
-    *hooks("lora", LORA_WORKER, "create_lora_manager(model, vllm_config)"),
+    *hooks("worker", WORKER, "init_device()"),
+    *reads("worker", WORKER, "worker"),
+    *hooks("worker", WORKER_BASE, "load_model()", "execute_model(scheduler_output)", "shutdown()"),
+    *reads("worker", WORKER_BASE, "vllm_config", "rank", "local_rank"),
+    *reads("worker", WORKER_BASE, "model_runner | model"),
+    *reads("worker", PARALLEL_CONFIG, "prefill_context_parallel_size", needed=False),
     *hooks("lora", LORA_WORKER, "add_adapter(lora_request)", "remove_adapter(adapter_id)"),
-    *hooks("lora", WORKER, "execute_model(scheduler_output)", "shutdown()"),
-    *reads("lora", WORKER, "worker"),
+    *hooks("lora", LORA_WORKER, "remove_all_adapters()", needed=False),
     *reads("lora", RUNNER, "lora_manager", needed=False),
+    *reads("lora", SCHEDULER, "lora_config"),
     *reads("lora", LORA_WORKER, "_adapter_manager"),
     *reads("lora", LORA_MODELS, "_active_adapters", "_registered_adapters"),
     *reads("lora", LRU_CACHE, "cache"),
@@ -194,4 +204,15 @@ HOOK_POINTS = (
     *reads("lora", SCHEDULER_OUTPUT, "finished_req_ids"),
     *reads("lora", LORA_REQUEST, "lora_int_id", "lora_name"),
     *reads("lora", LORA_REQUEST, "load_inplace", needed=False),
+    *hooks("vram", GPU_WORKER, "determine_available_memory()", "compile_or_warm_up_model()"),
+    *hooks("vram", GPU_WORKER, "initialize_from_config(kv_cache_config)"),
+    *hooks("vram", GPU_WORKER, "sleep()", "wake_up(tags)", needed=False),
+    *hooks("vram", RUNNER, "capture_model()", needed=False),
+    *reads("vram", GPU_WORKER, "get_model()", "device"),
+    *reads("vram", GPU_WORKER, "peak_activation_memory", needed=False),
+    *reads("vram", RUNNER, "kv_caches"),
+    *reads("vram", RUNNER, "encoder_cache", "supports_mm_inputs", needed=False),
+    *reads("vram", RUNNER, "get_draft_model()", needed=False),
+    *reads("vram", GPU_WORKER, "cudagraph_memory_estimate", needed=False),
+    *reads("vram", ENCODER_CACHE, "encoder_outputs", needed=False),
 )

@@ -1,4 +1,4 @@
-"""Where the probe gets in: vLLM's scheduler class in the EngineCore, its LoRA manager in workers.
+"""Where the probe gets in: vLLM's scheduler class in the EngineCore, its wrapper of workers.
 
 ``register`` runs in every process of vLLM, early and more than once, so this only wraps two
 methods; probes are made when the engine builds what they watch.
@@ -9,9 +9,9 @@ import os
 import sys
 from typing import Any
 
-from vramscope.exporters.engine.probe.adapters import WorkerProbe
 from vramscope.exporters.engine.probe.hooks import Guard, hook
 from vramscope.exporters.engine.probe.scheduler import SchedulerProbe
+from vramscope.exporters.engine.probe.worker import WorkerProbe
 
 __all__ = ["install"]
 
@@ -92,46 +92,21 @@ def _attach_scheduler(scheduler: Any) -> None:
 
 
 def _watch_workers() -> None:
-    """Have each LoRA manager of this process get a probe, and each step tell it its requests."""
-    from vllm.lora.worker_manager import LRUCacheWorkerLoRAManager
+    """Have each worker of this process get a probe once its model is loaded."""
     from vllm.v1.worker.worker_base import WorkerWrapperBase
 
-    if hasattr(WorkerWrapperBase, _MARK):
-        return
-    setattr(WorkerWrapperBase, _MARK, True)
-    guard = Guard(log.warning)
-    hook(LRUCacheWorkerLoRAManager, "create_lora_manager", guard, after=_attach_worker)
-    hook(WorkerWrapperBase, "execute_model", guard, before=_before_step)
-    hook(WorkerWrapperBase, "shutdown", guard, before=_before_shutdown)
+    if not hasattr(WorkerWrapperBase, _MARK):
+        setattr(WorkerWrapperBase, _MARK, True)
+        guard = Guard(log.warning)
+        # Not the worker's own class: each platform and each user may bring another.
+        hook(WorkerWrapperBase, "init_device", guard, before=_before_init_device)
 
 
-def _attach_worker(_: Any, manager: Any, model: Any, vllm_config: Any = None, *__: Any) -> None:
-    del model
-    if vllm_config is None:
-        return
-    probe = WorkerProbe(manager, vllm_config)
-    setattr(manager, _PROBE, probe)
+def _before_init_device(wrapper: Any, *_: Any, **__: Any) -> None:
+    worker = wrapper.worker
 
+    def attach(*_: Any, **__: Any) -> None:
+        if not hasattr(worker, _PROBE):
+            setattr(worker, _PROBE, WorkerProbe(worker))
 
-def _before_step(wrapper: Any, scheduler_output: Any, *_: Any, **__: Any) -> None:
-    if not (scheduler_output.scheduled_new_reqs or scheduler_output.finished_req_ids):
-        return
-    probe = _probe_of(wrapper)
-    if probe is not None and probe.guard.enabled:
-        try:
-            probe.before_step(scheduler_output)
-        except Exception as error:  # noqa: BLE001  # the engine never dies of its telemetry
-            probe.guard.disable("execute_model", error)
-
-
-def _before_shutdown(wrapper: Any) -> None:
-    probe = _probe_of(wrapper)
-    if probe is not None and probe.guard.enabled:
-        probe.before_shutdown()
-
-
-def _probe_of(wrapper: Any) -> WorkerProbe | None:
-    """Return the probe of a worker, which has one if it applies adapters."""
-    runner = getattr(wrapper.worker, "model_runner", None)
-    probe: WorkerProbe | None = getattr(getattr(runner, "lora_manager", None), _PROBE, None)
-    return probe
+    hook(worker, "load_model", Guard(log.warning), after=attach)

@@ -60,9 +60,25 @@ def engine_header(
     }
 
 
-def worker_header(config: Any, rank: int) -> dict[str, Any]:
-    """Describe a worker: the rank whose adapters this record follows."""
-    return {**_common(config, "worker"), "rank": rank, "gpu_uuids": gpu_uuids(1)}
+def worker_header(config: Any, rank: int, local_rank: int) -> dict[str, Any]:
+    """Describe a worker: its place among the engine's ranks, and its GPU.
+
+    Args:
+        config: vLLM's.
+        rank: over tensor and pipeline parallelism; the tensor rank changes fastest.
+        local_rank: on its host.
+    """
+    parallel = config.parallel_config
+    tensor_ranks = int(parallel.tensor_parallel_size)
+    a_stage = tensor_ranks * int(getattr(parallel, "prefill_context_parallel_size", 1))
+    return {
+        **_common(config, "worker"),
+        "rank": rank,
+        "tp_rank": rank % tensor_ranks,
+        "pp_rank": rank // a_stage,
+        "local_rank": local_rank,
+        "gpu_uuids": gpu_uuids(1),
+    }
 
 
 def gpu_uuids(

@@ -17,6 +17,7 @@ from vramscope.exporters.engine.probe.pools import Pools
 from vramscope.exporters.engine.probe.preemption import PREEMPTION_REASONS
 from vramscope.exporters.engine.probe.requests import ids_are_randomized
 from vramscope.exporters.engine.probe.reservations import Reservations
+from vramscope.exporters.engine.probe.slot_waits import SlotWaits
 from vramscope.exporters.engine.probe.static_waste import StaticWaste
 from vramscope.exporters.engine.writer import RecordWriter
 
@@ -62,6 +63,9 @@ class SchedulerProbe:
         self._growth = Growth(scheduler, self._pools, self.guard)
         self._requests = Lifecycle(scheduler, clock, self._tell, self._growth)
         self._load = self._requests.load
+        lora = getattr(scheduler, "lora_config", None)
+        self._slots = SlotWaits(int(lora.max_loras)) if lora else None
+        slots = () if self._slots is None else (self._slots,)
         self._parts: tuple[Part, ...] = (
             self._reservations,
             self._pools,
@@ -71,6 +75,7 @@ class SchedulerProbe:
             self._requests.preemption,
             self._load,
             self._requests.waiting,
+            *slots,
         )
         self._in_flight: deque[InFlight] = deque(maxlen=64)
         self._schedules = 0
@@ -153,6 +158,8 @@ class SchedulerProbe:
 
     def _after_add(self, _: Any, request: Any) -> None:
         self._requests.queued(request)
+        if self._slots is not None:
+            self._slots.queued(request)
         if not self._busy:
             self._busy = True
             self._write(self._clock())
@@ -167,12 +174,16 @@ class SchedulerProbe:
         self._schedules += 1
         self._in_flight.append((output, self._schedules, self._schedule_began_s))
         self._requests.scheduled(output, self._schedules, self._preempted)
+        if self._slots is not None:
+            self._slots.scheduled(output, self._clock())
 
     def _before_preempt(self, request: Any, *_: Any, **__: Any) -> None:
         self._preempted = True
         if self._preempting_for == "kv_exhausted":
             self._reservations.refused_running()
         self._requests.preempted(request, self._preempting_for or "other")
+        if self._slots is not None:
+            self._slots.preempted(request)
 
     def _before_reset(self, *_: Any, **__: Any) -> None:
         self._preempting_for = "cache_reset"
@@ -183,6 +194,8 @@ class SchedulerProbe:
     def _before_free(self, request: Any, *_: Any, **__: Any) -> None:
         self._static_waste.leaving(request)
         self._requests.leaving(request, self._in_flight)
+        if self._slots is not None:
+            self._slots.leaving(request, self._clock())
 
     def _before_update(self, output: Any, *_: Any, **__: Any) -> None:
         schedule = self._schedules

@@ -135,6 +135,16 @@ def _set_aside(scheduler: Any) -> tuple[int, Iterable[Any]]:
         aside = getattr(scheduler, name, None)
         if aside is not None:
             return len(aside), [one for one, _ in zip(aside, range(MOST_LOOKED_AT), strict=False)]
+    # Before 0.18 they go back into the queue: look at its head for those that must have been.
     head = [one for one, _ in zip(scheduler.waiting, range(MOST_LOOKED_AT), strict=False)]
-    blocked = [one for one in head if one.status.name in BLOCKED]
-    return len(blocked), blocked
+    with_adapter = [one for one in scheduler.running if one.lora_request is not None]
+    adapters = {one.lora_request.lora_int_id for one in with_adapter}
+    config = getattr(scheduler, "lora_config", None)
+    full = config is not None and len(adapters) >= config.max_loras
+    aside = [
+        one
+        for one in head
+        if one.status.name in BLOCKED
+        or (full and one.lora_request and one.lora_request.lora_int_id not in adapters)
+    ]
+    return len(aside), aside

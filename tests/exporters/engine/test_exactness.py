@@ -1,6 +1,7 @@
 """The record against an independent count, in a real engine, after each of its steps."""
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -73,10 +74,33 @@ def test_record_equals_an_independent_count_after_each_step(probed: dict[str, An
         "decode",
         "waits_kv_blocks",
         "waits_lora_slot",
+        "slot_waits",
+        "gpu_evictions",
+        "cpu_evictions",
     ],
 )
 def test_what_the_count_is_about_did_happen(probed: dict[str, Any], what: str) -> None:
     assert probed["seen"][what] > 0
+
+
+def test_bytes_of_the_kv_pool_are_its_blocks_and_absent_is_what_a_cpu_has_not(
+    probed: dict[str, Any],
+) -> None:
+    layers, kv_heads, head_dim, block_tokens, blocks, fp32 = 2, 2, 32, 32, 32, 4
+    worker = probed["worker"]
+    kv_pool = layers * 2 * kv_heads * head_dim * block_tokens * blocks * fp32
+    assert worker["vram_kv_pool_bytes"] == kv_pool
+    for absent in ("weights", "graphs", "activation_peak", "allocator"):  # vLLM packs CPU weights
+        assert math.isnan(worker[f"vram_{absent}_bytes"]), absent
+
+
+def test_bytes_of_the_adapter_slots_are_those_of_their_matrices(probed: dict[str, Any]) -> None:
+    rank, fp32, vocabulary, hidden, layers = 8, 4, 300, 128, 2
+    # Outputs and inputs of what a slot changes: attention, MLP, embedding and head.
+    a_layer = [(128, 128), (64, 128), (64, 128), (128, 128), (256, 128), (256, 128), (128, 256)]
+    both = [(vocabulary, hidden), (hidden, vocabulary)]
+    numbers = sum(rank * (rows + columns) for rows, columns in a_layer * layers + both)
+    assert probed["worker"]["vram_lora_slots_bytes"] == numbers * fp32
 
 
 def test_requests_were_aborted_too(probed: dict[str, Any]) -> None:

@@ -221,6 +221,17 @@ def test_what_came_after_the_last_schedule_has_only_arrived() -> None:
     }
 
 
+def test_before_0_18_those_that_found_no_slot_are_told_by_the_adapters_that_run() -> None:
+    def adapter(number: int) -> Any:
+        return request(lora=SimpleNamespace(lora_int_id=number))
+
+    of = scheduler([adapter(1), adapter(2), request()], [], running=8)
+    del of.deferred_waiting
+    of.running = [adapter(1), *[request()] * 7]
+    of.lora_config = SimpleNamespace(max_loras=1)
+    assert reasons(of) == {"lora_slot": 1, "batch_full": 2}
+
+
 def test_more_set_aside_than_are_looked_at_still_sum_to_the_queue() -> None:
     aside = [request(lora=object()) for _ in range(1000)]
     assert reasons(scheduler(aside, aside)) == {"lora_slot": 1000}

@@ -147,6 +147,8 @@ class Engine:
         pool.evict_blocks({1})
         self.scheduler.set_pause_state(self.scheduler.pause_state)
         self.llm.remove_lora(1)
+        worker = self.core.model_executor.driver_worker.worker
+        worker.model_runner.lora_manager.remove_all_adapters()
 
 
 class Reader:
