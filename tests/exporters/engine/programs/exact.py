@@ -260,6 +260,8 @@ class Check:
     def _reserved(self, free: int) -> int:
         """Count the watermark and what admitted prefills will still take, if there is as much."""
         scheduler = self.scheduler
+        if not hasattr(scheduler, "_inflight_prefill_reserved_blocks"):
+            return 0  # a release that reserves nothing
         reserved = 1 if scheduler.running else 0
         tables = scheduler.kv_cache_manager.coordinator.single_type_managers[0].req_to_blocks
         for request in scheduler.running:
