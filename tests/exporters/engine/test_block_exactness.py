@@ -42,8 +42,10 @@ SETTINGS = settings(
 
 
 def load(name: str) -> ModuleType:
-    """Import a helper that lies beside this file."""
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).parent / f"{name}.py")
+    """Import what the programs beside this file share."""
+    spec = importlib.util.spec_from_file_location(
+        name, Path(__file__).parent / "programs" / f"{name}.py"
+    )
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

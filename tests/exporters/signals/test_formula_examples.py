@@ -5,11 +5,22 @@ from types import ModuleType
 
 import pytest
 
-from vramscope.exporters.engine.probe import requests
+from vramscope.exporters.engine.probe import requests, slack
+from vramscope.exporters.engine.probe import static_waste as static_waste_meter
 from vramscope.exporters.gpu import link_rate
-from vramscope.exporters.signals import fabric, kv, links, rates
+from vramscope.exporters.signals import fabric, kv, links, rates, static_waste
 
-MODULES = (fabric, kv, link_rate, links, rates, requests)
+MODULES = (
+    fabric,
+    kv,
+    link_rate,
+    links,
+    rates,
+    requests,
+    slack,
+    static_waste,
+    static_waste_meter,
+)
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)

@@ -21,16 +21,17 @@ class Watched:
         self.hit: set[int] = set()
         self.evictions = self.resurrections = 0
         self.evicted: list[tuple[bool, float]] = []
+        self.just_evicted: list[tuple[bool, float]] = []
         pool.__class__ = watched(type(pool), self, clock)
 
-    def note_eviction(self, block: Any, now_s: float) -> None:
+    def note_eviction(self, block: Any) -> None:
         """Note a block about to lose its hash, if it has one."""
         if block.block_hash is None:
             return
         self.evictions += 1
         if block.ref_cnt == 0:
-            age_s = now_s - self.freed_at_s.pop(block.block_id)
-            self.evicted.append((block.block_id in self.hit, age_s))
+            freed_s = self.freed_at_s.pop(block.block_id)
+            self.just_evicted.append((block.block_id in self.hit, freed_s))
         self.hit.discard(block.block_id)
 
     def note_touched(self, blocks: Iterable[Any]) -> None:
@@ -49,7 +50,13 @@ class Watched:
                 self.freed_at_s[block.block_id] = now_s
 
     def truth(self, now_s: float) -> dict[str, float]:
-        """Return what the probe should say of the past, and of each block."""
+        """Return what the probe should say of the past, and of each block.
+
+        Args:
+            now_s: of the scan, which dates the evictions since the one before.
+        """
+        self.evicted += [(hit, now_s - freed_s) for hit, freed_s in self.just_evicted]
+        self.just_evicted.clear()
         found: dict[str, float] = {
             "evictions": self.evictions,
             "resurrections": self.resurrections,
@@ -74,7 +81,7 @@ def watched(base: Any, watch: Watched, clock: Callable[[], float]) -> Any:
 
     class WatchedPool(base):  # type: ignore[misc]
         def _maybe_evict_cached_block(self, block: Any) -> Any:
-            watch.note_eviction(block, clock())
+            watch.note_eviction(block)
             return super()._maybe_evict_cached_block(block)
 
         def touch(self, blocks: Any) -> None:
