@@ -10,6 +10,7 @@ PYTEST_ARGS ?=
 DEMO_SECONDS ?= 60
 
 BIN := .venv/bin
+PROGRAMS := tests/exporters/engine/programs
 export PATH := $(CURDIR)/.deps/bin:$(PATH)
 
 help: ## list the targets
@@ -34,7 +35,7 @@ lint: venv ## ruff and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/mypy tools
-	MYPYPATH=tools:tools/bench:tools/drift $(BIN)/mypy --explicit-package-bases tests
+	MYPYPATH=tools:tools/bench:tools/drift:$(PROGRAMS) $(BIN)/mypy --explicit-package-bases tests
 
 format: venv ## let ruff format and fix what it can
 	$(BIN)/ruff check --fix .
