@@ -31,6 +31,16 @@ COMMANDS = {
         "exporter",
         "serve the engines' signals to Prometheus (/metrics) and to controllers (/signals)",
     ),
+    "record": Command(
+        "vramscope.exporters.recording.record_command:main",
+        "exporter",
+        "write what export reads to a file, for a while",
+    ),
+    "replay": Command(
+        "vramscope.exporters.recording.replay_command:main",
+        "exporter",
+        "serve a recording's pages again, as they were",
+    ),
     "serve": Command(
         "vramscope.controller.serve:main",
         "controller",

@@ -1,0 +1,1 @@
+"""What refreshes read, to a file and back."""
