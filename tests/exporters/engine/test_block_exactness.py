@@ -8,7 +8,6 @@ import logging
 import math
 import os
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -320,7 +319,7 @@ class ManagerMachine(Machine):
         end = (start // self.block_size + max(1, 16 // self.block_size)) * self.block_size
         return int(min(end, request.num_tokens) - start)
 
-    @precondition(lambda self: getattr(self, "running", None))
+    @precondition(lambda self: bool(getattr(self, "running", None)))
     @rule(data=st.data())
     def compute(self, data: Any) -> None:
         request = data.draw(st.sampled_from(self.running))
@@ -344,7 +343,7 @@ class ManagerMachine(Machine):
         if retained:
             self.deferred.append((0, retained))
 
-    @precondition(lambda self: getattr(self, "running", None))
+    @precondition(lambda self: bool(getattr(self, "running", None)))
     @rule(data=st.data(), later=st.booleans())
     def finish(self, data: Any, later: bool) -> None:
         request = data.draw(st.sampled_from(self.running))
@@ -355,7 +354,7 @@ class ManagerMachine(Machine):
         else:
             self.manager.free(request)
 
-    @precondition(lambda self: getattr(self, "running", None))
+    @precondition(lambda self: bool(getattr(self, "running", None)))
     @rule(data=st.data())
     def hold(self, data: Any) -> None:
         """Stop running and keep the blocks, as a request does whose blocks are being sent."""
@@ -374,7 +373,7 @@ class ManagerMachine(Machine):
         known = getattr(self, "requests", {}).values()
         return [one for one in known if one.status == RequestStatus.WAITING_FOR_REMOTE_KVS]
 
-    @precondition(lambda self: getattr(self, "deferred", None))
+    @precondition(lambda self: bool(getattr(self, "deferred", None)))
     @rule()
     def drain(self) -> None:
         for _, blocks in self.deferred:
@@ -413,5 +412,5 @@ def test_cache_manager_under_random_requests_is_counted_exactly(
 ) -> None:
     specs, block_size = MODELS[model]
     body = {"specs": specs, "block_size": block_size}
-    machine: Callable[[], ManagerMachine] = type("ThisManager", (ManagerMachine,), body)
+    machine: type[RuleBasedStateMachine] = type("ThisManager", (ManagerMachine,), body)
     run_state_machine_as_test(machine, settings=SETTINGS)

@@ -126,7 +126,7 @@ def test_served_pages_are_those_of_then_until_the_end(recorded: Any) -> None:
         line = process.stdout.readline()
         assert line.startswith("vramscope replay: http://127.0.0.1:")
         url = line.split()[-1]
-        seen = set()
+        seen: set[bytes] = set()
         while len(seen) < 3:
             with urllib.request.urlopen(url, timeout=10) as answer:
                 seen.add(answer.read())
