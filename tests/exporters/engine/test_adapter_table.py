@@ -19,8 +19,11 @@ GPU = ROW_FIELDS.index("requests_gpu")
 
 def series(table: AdapterTable) -> dict[tuple[str, float], float]:
     """Return requests of tier gpu by (adapter, turn), as a reader would name the series."""
-    owned = {owner: row[GPU] for owner, row in zip(table.owners, table.rows, strict=False) if owner}
-    return {**owned, (OTHER, 0): table.rows[-1][GPU]}
+    found: dict[tuple[str, float], float] = {(OTHER, 0): table.rows[-1][GPU]}
+    for owner, row in zip(table.owners, table.rows, strict=False):
+        if owner is not None:
+            found[owner] = row[GPU]
+    return found
 
 
 def test_first_adapters_have_rows_of_their_own_and_the_rest_are_other() -> None:
