@@ -20,8 +20,9 @@ OFFLOAD_HIT_TOKENS = Metric(
     "vramscope_kv_offload_hit_tokens_total",
     "counter",
     "tokens",
-    "Of the tokens looked up outside the GPU, those found there and taken.",
-    CONNECTOR,
+    "Of the tokens looked up outside the GPU, those found there and taken, by where (host, disk, "
+    "p2p; unspecified: the connector does not say).",
+    TIER,
     optional=NATIVE,
 )
 OFFLOAD_HIT = Metric(
@@ -56,6 +57,28 @@ OFFLOAD_REFUSED = Metric(
     (*TIER, "reason"),
     optional=NATIVE,
 )
+OFFLOAD_TIER_BLOCKS = Metric(
+    "vramscope_kv_offload_tier_blocks",
+    "gauge",
+    "blocks",
+    "Blocks of a tier by what they hold, in the tier's own blocks, which may each hold several of "
+    "the GPU's: cached (evictable), pinned by a transfer, clean. The states sum to the tier.",
+    (*TIER, "state"),
+)
+OFFLOAD_BLOCKS = Metric(
+    "vramscope_kv_offload_blocks_total",
+    "counter",
+    "blocks",
+    "Blocks of a tier whose transfer is complete, by direction (store, load).",
+    (*TIER, "direction"),
+)
+OFFLOAD_EVICTIONS = Metric(
+    "vramscope_kv_offload_evictions_total",
+    "counter",
+    "blocks",
+    "Cached blocks of a tier that made room for others.",
+    TIER,
+)
 OFFLOAD_PRESSURE = Metric(
     "vramscope_kv_offload_pressure_ratio",
     "gauge",
@@ -73,5 +96,8 @@ OFFLOAD_METRICS: tuple[Metric, ...] = (
     OFFLOAD_BYTES,
     OFFLOAD_SECONDS,
     OFFLOAD_REFUSED,
+    OFFLOAD_TIER_BLOCKS,
+    OFFLOAD_BLOCKS,
+    OFFLOAD_EVICTIONS,
     OFFLOAD_PRESSURE,
 )

@@ -13,6 +13,7 @@ from vramscope.exporters.engine.samples.kv import (
 )
 from vramscope.exporters.engine.samples.load import load_sample
 from vramscope.exporters.engine.samples.lora import lora_sample
+from vramscope.exporters.engine.samples.offload import offload_sample
 from vramscope.exporters.engine.samples.preemption import preemption_sample
 from vramscope.exporters.engine.samples.vram import vram_sample
 from vramscope.exporters.signals.samples import (
@@ -96,6 +97,7 @@ def engine_sample(
         preemption=preemption_sample(fields),
         load=load_sample(fields),
         lora=lora,
+        offload=offload_sample(header, fields, capabilities),
         ranks=int(header.get("tensor_parallel", 1)) * int(header.get("pipeline_parallel", 1)),
         processes=processes,
         vram=tuple(map(vram_sample, workers)) if capabilities.get("vram") else (),

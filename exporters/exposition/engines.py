@@ -6,6 +6,7 @@ from vramscope.exporters.exposition.growth import add_growth
 from vramscope.exporters.exposition.kv import add_kv, add_kv_requests
 from vramscope.exporters.exposition.load import add_queue, add_steps
 from vramscope.exporters.exposition.lora import add_lora
+from vramscope.exporters.exposition.offload import add_offload
 from vramscope.exporters.exposition.preemption import add_preemption, add_prefill
 from vramscope.exporters.exposition.vram import add_vram
 from vramscope.exporters.signals.samples import EngineSample, EngineState
@@ -31,6 +32,8 @@ def add_engine(families: Families, sample: EngineSample) -> None:
     if sample.lora is not None:
         add_lora(families, sample.lora, who)
     add_vram(families, sample.vram, who)
+    if sample.offload is not None:
+        add_offload(families, sample.offload, who)
 
 
 def _add_steps(families: Families, sample: EngineSample, who: tuple[str, ...]) -> None:

@@ -19,10 +19,12 @@ PROBE_ONLY = (
     "blocks",
     "growth",
     "lora",
+    "page_table",
     "preemption",
     "prefill",
     "requests",
     "steps",
+    "vram",
     "waiting_reasons",
 )
 """Features that take the probe: what a page says of them is less, and comes late."""
@@ -89,7 +91,7 @@ def _add_offload(families: Families, sample: NativeSample, who: tuple[str, ...])
         # Every page has the two; without a connector they stay 0.
         queried, hit = sample.external_queried_tokens, sample.external_hit_tokens
         families.add(offload_catalog.OFFLOAD_QUERIED_TOKENS, queried, *it, SOURCE)
-        families.add(offload_catalog.OFFLOAD_HIT_TOKENS, hit, *it, SOURCE)
+        families.add(offload_catalog.OFFLOAD_HIT_TOKENS, hit, *it, UNKNOWN, SOURCE)
         families.add(offload_catalog.OFFLOAD_HIT, offload_hit_ratio(hit, queried), *it, SOURCE)
     moved = offload_catalog.OFFLOAD_BYTES
     families.add(moved, sample.offload_store_bytes, *it, "store", SOURCE)

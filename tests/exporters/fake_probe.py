@@ -10,6 +10,7 @@ from vramscope.exporters.engine.probe.budget import Budget
 from vramscope.exporters.engine.probe.growth import GROWTH_FIELDS
 from vramscope.exporters.engine.probe.lifecycle import Lifecycle
 from vramscope.exporters.engine.probe.load import LoadMeter
+from vramscope.exporters.engine.probe.offload import SCAN_FIELDS as OFFLOAD_FIELDS
 from vramscope.exporters.engine.probe.pools import (
     POOL_FIELDS,
     POOL_STEP_FIELDS,
@@ -227,10 +228,11 @@ def write_engine(
     """Write an EngineCore's record; the caller closes it."""
     head = {**HEADER, **(header or {})}
     name = f"{head['engine']}.dp{head['dp_rank']}.engine0"
-    writer = RecordWriter(folder, name, head, FIELDS, SCANNED)
+    scanned = [*SCANNED, *(field for field in OFFLOAD_FIELDS if field in step)]
+    writer = RecordWriter(folder, name, head, FIELDS, scanned)
     writer.write_state({"capabilities": capabilities or CAPABILITIES, "error": error})
     values = {**STEP, **step}
-    writer.write_scan([values.get(field, 0) for field in SCANNED])
+    writer.write_scan([values.get(field, 0) for field in scanned])
     writer.write_step([values[field] for field in FIELDS])
     return writer
 

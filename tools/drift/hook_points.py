@@ -86,6 +86,9 @@ CAPABILITIES = {
     "worker": Capability("a record of each worker: its rank, its process, its GPU"),
     "lora": Capability("adapters by tier, loads, evictions, waits, residency", ("worker",)),
     "vram": Capability("device memory by what it is for", ("worker",)),
+    "offload": Capability("tokens looked up and found outside the GPU, with a KV connector"),
+    "offload_transfers": Capability("bytes and seconds moved by vLLM's own offloading"),
+    "offload_tier": Capability("blocks, evictions and refusals of the CPU tier", ("offload",)),
 }
 """By name, in the order of the page."""
 
@@ -118,6 +121,27 @@ LORA_WORKER = Place("LRUCacheWorkerLoRAManager", ("lora/worker_manager.py",))
 LORA_MODELS = Place("LRUCacheLoRAModelManager", ("lora/model_manager.py", "lora/models.py"))
 LORA_REQUEST = Place("LoRARequest", ("lora/request.py",))
 LRU_CACHE = Place("LRUCache", ("utils/cache.py",))
+CONNECTOR = Place("KVConnectorBase_V1", ("distributed/kv_transfer/kv_connector/v1/base.py",))
+CONNECTOR_STATS = Place("KVConnectorStats", ("distributed/kv_transfer/kv_connector/v1/metrics.py",))
+MODEL_OUTPUT = Place("ModelRunnerOutput", ("v1/outputs.py",))
+CONNECTOR_OUTPUT = Place("KVConnectorOutput", ("v1/outputs.py",))
+OFFLOADING = Place(
+    "OffloadingConnector",
+    ("distributed/kv_transfer/kv_connector/v1/offloading_connector.py",),
+)
+OFFLOADING_SCHEDULER = Place(
+    "OffloadingConnectorScheduler",
+    (
+        "distributed/kv_transfer/kv_connector/v1/offloading/scheduler.py",
+        "distributed/kv_transfer/kv_connector/v1/offloading_connector.py",
+    ),
+)
+KV_TRANSFER_CONFIG = Place("KVTransferConfig", ("config/kv_transfer.py",))
+MULTI_CONNECTOR = Place(
+    "MultiConnector", ("distributed/kv_transfer/kv_connector/v1/multi_connector.py",)
+)
+TIERS = Place("TieringOffloadingManager", ("v1/kv_offload/tiering/manager.py",))
+CPU_TIER = Place("CPUOffloadingManager", ("v1/kv_offload/cpu/manager.py",))
 
 HOOK_POINTS = (
     *hooks("attach", SCHEDULER_CONFIG, "get_scheduler_cls()", needed=False),
@@ -193,6 +217,25 @@ HOOK_POINTS = (
     *reads("worker", WORKER_BASE, "vllm_config", "rank", "local_rank"),
     *reads("worker", WORKER_BASE, "model_runner | model"),
     *reads("worker", PARALLEL_CONFIG, "prefill_context_parallel_size", needed=False),
+    *hooks("offload", CONNECTOR, "get_num_new_matched_tokens(request, num_computed_tokens)"),
+    *hooks("offload", CONNECTOR, "update_state_after_alloc(request, blocks)"),
+    *hooks("offload", CONNECTOR, "get_external_cache_hit_sources(request)", needed=False),
+    *reads("offload", SCHEDULER, "connector"),
+    *reads("offload", REQUEST, "num_tokens", "num_preemptions"),
+    *reads("offload", VLLM_CONFIG, "kv_transfer_config", needed=False),
+    *reads("offload", KV_TRANSFER_CONFIG, "kv_connector", needed=False),
+    *hooks("offload_transfers", CONNECTOR, "get_kv_connector_stats()"),
+    *reads("offload_transfers", CONNECTOR_STATS, "data"),
+    *reads("offload_transfers", MODEL_OUTPUT, "kv_connector_output"),
+    *reads("offload_transfers", CONNECTOR_OUTPUT, "kv_connector_stats"),
+    *hooks("offload_tier", CPU_TIER, "prepare_store()", "complete_load()", "complete_store()"),
+    *reads("offload_tier", CPU_TIER, "_free_list", "_num_chunks | _num_blocks"),
+    *reads("offload_tier", CPU_TIER, "_num_allocated_chunks | _num_allocated_blocks"),
+    *reads("offload_tier", CPU_TIER, "_num_evictable_cache_chunks | _num_evictable_cache_blocks"),
+    *reads("offload_tier", OFFLOADING, "connector_scheduler"),
+    *reads("offload_tier", MULTI_CONNECTOR, "_connectors", needed=False),
+    *reads("offload_tier", TIERS, "primary_tier", needed=False),
+    *reads("offload_tier", OFFLOADING_SCHEDULER, "manager"),
     *hooks("lora", LORA_WORKER, "add_adapter(lora_request)", "remove_adapter(adapter_id)"),
     *hooks("lora", LORA_WORKER, "remove_all_adapters()", needed=False),
     *reads("lora", RUNNER, "lora_manager", needed=False),

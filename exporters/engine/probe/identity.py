@@ -46,6 +46,7 @@ def engine_header(
         **_common(config, "engine"),
         "gpu_uuids": gpu_uuids(_ranks(config)),
         "max_model_len": config.model_config.max_model_len,
+        "kv_connector": getattr(getattr(config, "kv_transfer_config", None), "kv_connector", None),
         "pools": [{"blocks": pool.num_gpu_blocks - 1} for pool in pools],
         "groups": [
             {

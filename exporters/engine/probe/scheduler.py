@@ -12,6 +12,7 @@ from vramscope.exporters.engine.probe.dump import PageTableDump
 from vramscope.exporters.engine.probe.growth import Growth
 from vramscope.exporters.engine.probe.hooks import Guard, hook
 from vramscope.exporters.engine.probe.lifecycle import InFlight, Lifecycle
+from vramscope.exporters.engine.probe.offload import Offload
 from vramscope.exporters.engine.probe.part import Part
 from vramscope.exporters.engine.probe.pools import Pools
 from vramscope.exporters.engine.probe.preemption import PREEMPTION_REASONS
@@ -77,6 +78,10 @@ class SchedulerProbe:
             self._requests.waiting,
             *slots,
         )
+        connector = getattr(scheduler, "connector", None)
+        self._offload = None if connector is None else Offload(connector, self.guard)
+        if self._offload is not None:
+            self._parts += (self._offload,)
         self._in_flight: deque[InFlight] = deque(maxlen=64)
         self._schedules = 0
         self._schedule_began_s = self._step_began_s = 0.0
@@ -196,14 +201,18 @@ class SchedulerProbe:
         self._requests.leaving(request, self._in_flight)
         if self._slots is not None:
             self._slots.leaving(request, self._clock())
+        if self._offload is not None:
+            self._offload.leaving(request.request_id)
 
-    def _before_update(self, output: Any, *_: Any, **__: Any) -> None:
+    def _before_update(self, output: Any, computed: Any = None, *_: Any, **__: Any) -> None:
         schedule = self._schedules
         while self._in_flight:
             scheduled, schedule, self._step_began_s = self._in_flight.popleft()
             if scheduled is output:
                 break
         self._requests.computed(output, schedule)
+        if self._offload is not None:
+            self._offload.computed(computed)
 
     def _after_update(self, *_: Any, **__: Any) -> None:
         now = self._clock()
