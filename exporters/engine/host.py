@@ -48,7 +48,7 @@ class HostRecords:
     def read(self) -> list[Reading]:
         """Return a reading for the folder, and one for each live engine or unreadable file."""
         try:
-            found = dict(_find(self._folder))
+            found = dict(sorted(_find(self._folder)))  # whatever the folder's own order
         except OSError as error:
             self.close()
             return [Reading(FOLDER_SOURCE, error=_folder_error(self._folder, error))]
@@ -134,7 +134,7 @@ def record_paths(folder: Path) -> list[str]:
     Raises:
         OSError: the folder can't be read.
     """
-    return [path for _, path in _find(folder)]
+    return sorted(path for _, path in _find(folder))
 
 
 def _find(folder: Path) -> Iterator[tuple[tuple[str, int], str]]:
