@@ -192,7 +192,7 @@ KV_CENSUS_AGE = Metric(
     "vramscope_kv_census_age_seconds",
     "gauge",
     "seconds",
-    "Time since the last complete count of a pool's blocks began, 512 a scan: the age of "
+    "Time since the last complete count of a pool's blocks began, 256 a scan: the age of "
     "duplicates, free run and ages of evictable blocks, which are estimates in larger pools.",
     POOL,
 )

@@ -147,8 +147,6 @@ ELSEWHERE = {
     # Wrapped by other means, or where a release lacks get_scheduler_cls.
     ("SchedulerConfig", "get_scheduler_cls"),
     ("Scheduler", "__init__"),
-    # Called for each block: wrapped by hand.
-    ("BlockPool", "_maybe_evict_cached_block"),
     # On a GPU only.
     ("Worker", "sleep"),
     ("Worker", "wake_up"),

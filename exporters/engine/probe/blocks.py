@@ -22,6 +22,12 @@ class PoolTracker:
     So each block can be checked and set right by itself (``settle``), and no scan of the whole
     pool is ever needed.
 
+    Args:
+        pool: vLLM's.
+        guard: runs the hooks.
+        clock: the host's monotonic clock, seconds.
+        alone: False where the pool may be handed the blocks of others, which it hands on.
+
     Attributes:
         extra_references: references beyond the first, summed over blocks.
         shared: blocks with more than one reference.
@@ -32,7 +38,9 @@ class PoolTracker:
         extra: by block, its references beyond the first.
     """
 
-    def __init__(self, pool: Any, guard: Guard, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, pool: Any, guard: Guard, clock: Callable[[], float], alone: bool = True
+    ) -> None:
         self.pool = pool
         self.extra_references = self.shared = self.resurrections = 0
         self._clock = clock
@@ -41,13 +49,13 @@ class PoolTracker:
         self.since_s = array("d", bytes(8 * blocks))
         self.extra = array("Q", bytes(8 * blocks))
         self._evicted_since_s: list[float] = []
-        self._blocks_name_pool = hasattr(pool.blocks[0], "pool")
+        self._sorts_out = not alone and hasattr(pool.blocks[0], "pool")
         self.attached = all(
             [  # a list: each is tried, whichever is missing
                 hook(pool, "free_blocks", guard, after=self._after_free, spend=True),
                 hook(pool, "touch", guard, after=self._after_touch, spend=True),
                 hook(pool, "reset_prefix_cache", guard, after=self._after_reset),
-                self._watch_evictions(guard),
+                hook(pool, "_maybe_evict_cached_block", guard, before=self._before_evict),
             ]
         )
         # Of later releases: absent means there is nothing to count.
@@ -85,8 +93,7 @@ class PoolTracker:
 
         Negative for one that had had a hit since it was filled.
         """
-        taken = self._evicted_since_s.copy()
-        del self._evicted_since_s[:]  # in place: the hook holds on to its ``append``
+        taken, self._evicted_since_s = self._evicted_since_s, []
         self._evictable -= len(taken)
         self._evicted_and_taken += len(taken)
         return taken
@@ -124,17 +131,18 @@ class PoolTracker:
 
     def _after_free(self, _: None, ordered_blocks: Sequence[Any], *__: Any, **___: Any) -> None:
         blocks = ordered_blocks
-        if self._blocks_name_pool:  # others go on to theirs, which counts them
+        if self._sorts_out:
             blocks = [block for block in blocks if block.pool is self.pool]
         since_s, now_s = self.since_s, self._clock()
-        evictable, sharing = 0, self.extra_references > 0
+        extra = self.extra
+        evictable = 0
         for block in blocks:
             references = block.ref_cnt
             if references == 0:
-                if sharing:
-                    self._set_extra(block.block_id, 0)
+                number = block.block_id
+                if extra[number]:
+                    self._set_extra(number, 0)
                 if block._block_hash is not None:  # noqa: SLF001  # the property costs a call
-                    number = block.block_id
                     before = since_s[number]
                     if before == NOT_HIT:
                         since_s[number] = now_s
@@ -162,36 +170,20 @@ class PoolTracker:
             if block.ref_cnt > 1:
                 self._set_extra(number, block.ref_cnt - 1)
 
-    def _watch_evictions(self, guard: Guard) -> bool:
-        """Hook what an allocation calls for each block.
-
-        By hand, to save a call: a batch of 256 allocates 16 blocks a step.
-        """
-        evict = getattr(self.pool, "_maybe_evict_cached_block", None)
-        if evict is None:
-            return False
-        since_s, note = self.since_s, self._evicted_since_s.append
-
-        def hooked(block: Any) -> Any:
-            try:
-                if block._block_hash is not None and guard.enabled:  # noqa: SLF001
-                    number = block.block_id
-                    before = since_s[number]
-                    if before > NOT_HIT or before < HIT:
-                        note(before)
-                    else:
-                        self._evicted_in_use += 1
-                    since_s[number] = NOT_HIT
-            except Exception as error:  # noqa: BLE001  # the engine never dies of its telemetry
-                guard.disable("_maybe_evict_cached_block", error)
-            return evict(block)
-
-        self.pool._maybe_evict_cached_block = hooked  # noqa: SLF001
-        return True
+    def _before_evict(self, block: Any) -> None:
+        # Called for each block of an allocation, and a batch of 256 allocates 16 a step.
+        if block._block_hash is not None:  # noqa: SLF001  # the property costs a call
+            since_s, number = self.since_s, block.block_id
+            before = since_s[number]
+            if before > NOT_HIT or before < HIT:
+                self._evicted_since_s.append(before)
+            else:
+                self._evicted_in_use += 1
+            since_s[number] = NOT_HIT
 
     def _after_reset(self, done: bool, *_: Any, **__: Any) -> None:
         if done:
-            self.since_s[:] = array("d", bytes(8 * len(self.since_s)))  # in place, as above
+            self.since_s = array("d", bytes(8 * len(self.since_s)))
             self._evictable = len(self._evicted_since_s)
 
     def _after_move(self, _: Any, src_block: Any, dst_block: Any) -> None:

@@ -9,8 +9,8 @@ from vramscope.exporters.engine.probe.evictions import AGE_BOUNDS_S
 
 __all__ = ["CENSUS_FIELDS", "Census"]
 
-STRIPE = 512
-"""Blocks of a scan: 0.1 ms. A pool of 100k is walked in half a minute of work."""
+STRIPE = 256
+"""Blocks of a scan: 0.1 ms at most. A pool of 100k is walked in a minute of work."""
 
 CENSUS_FIELDS = (
     "census_begun_s",

@@ -10,7 +10,7 @@ from vramscope.exporters.engine.probe.hooks import Guard, hook
 from vramscope.exporters.engine.probe.reservations import Reservations
 from vramscope.exporters.engine.probe.slack import (
     LENGTH_BOUNDS,
-    computed_tokens,
+    computed_by_request,
     length_class,
     scan_pool,
 )
@@ -57,7 +57,8 @@ class Pools:
         manager = scheduler.kv_cache_manager
         self.managers = manager.coordinator.single_type_managers
         self.pools = list({id(m.block_pool): m.block_pool for m in self.managers}.values())
-        self.trackers = [PoolTracker(pool, guard, clock) for pool in self.pools]
+        alone = len(self.pools) == 1
+        self.trackers = [PoolTracker(pool, guard, clock, alone) for pool in self.pools]
         self.by_pool = [
             [manager for manager in self.managers if manager.block_pool is pool]
             for pool in self.pools
@@ -87,8 +88,7 @@ class Pools:
 
     def scan(self, now_s: float) -> Sequence[float]:
         """Return the values of ``scan_fields``."""
-        running = self._scheduler.running
-        self.computed = {request.request_id: computed_tokens(request) for request in running}
+        self.computed = computed_by_request(self._scheduler.running)
         entries: dict[int, int] = {}
         values: list[float] = []
         for pool in range(len(self.pools)):

@@ -9,7 +9,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-__all__ = ["LENGTH_BOUNDS", "PoolScan", "computed_tokens", "length_class", "scan_pool"]
+__all__ = [
+    "LENGTH_BOUNDS",
+    "PoolScan",
+    "computed_by_request",
+    "computed_tokens",
+    "length_class",
+    "scan_pool",
+]
 
 LENGTH_BOUNDS = (128, 512, 2048, 8192, 32768)
 """Upper bounds of the classes of computed tokens; the last class has none."""
@@ -45,6 +52,21 @@ def computed_tokens(request: Any) -> int:
     else:
         in_flight = getattr(request, "num_output_placeholders", 0)
     return max(0, int(request.num_computed_tokens) - int(in_flight))
+
+
+def computed_by_request(requests: Sequence[Any]) -> dict[str, int]:
+    """Return ``computed_tokens`` of each request by its id; quicker, for a batch of hundreds."""
+    if not all(hasattr(one, "num_stale_output_tokens") for one in requests[:1]):
+        return {one.request_id: computed_tokens(one) for one in requests}
+    computed = {
+        one.request_id: one.num_computed_tokens
+        - one.num_in_flight_tokens
+        + one.num_stale_output_tokens
+        for one in requests
+    }
+    if min(computed.values(), default=0) < 0:
+        computed = {request_id: max(0, tokens) for request_id, tokens in computed.items()}
+    return computed
 
 
 def length_class(tokens: int) -> int:

@@ -1,7 +1,6 @@
 """What an allocator that reserves one contiguous range a request would waste here."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
 from vramscope.exporters.engine.probe.pools import Pools
@@ -29,8 +28,9 @@ class StaticWaste:
     def __init__(self, scheduler: Any, pools: Pools) -> None:
         self._scheduler = scheduler
         self._pools = pools
+        self._longest = int(getattr(scheduler, "max_model_len", 0))
         self._held: dict[str, tuple[float, float]] = {}  # token-seconds, seconds
-        self._seen: frozenset[str] = frozenset()
+        self._seen: Set[str] = frozenset()
         self._scan_time_s = 0.0
         self._held_token_s = self._oracle_token_s = 0.0
 
@@ -40,27 +40,24 @@ class StaticWaste:
 
     def scan(self, now_s: float) -> Sequence[float]:
         """Return the values of ``scan_fields``, with the computed tokens of the pools' scan."""
-        longest = getattr(self._scheduler, "max_model_len", 0)
         running = self._pools.computed
         passed_s, self._scan_time_s = now_s - self._scan_time_s, now_s
         held, seen = self._held, self._seen
-        tokens_held = doubled = requests = 0
-        for tokens in chain(running.values(), self._others(running)):
-            requests += 1
-            tokens_held += tokens
-            doubled += min(power_of_two(tokens), longest)
-        for request_id, tokens in running.items():
-            if request_id in seen:
-                token_s, seconds = held.get(request_id, (0.0, 0.0))
-                held[request_id] = (token_s + tokens * passed_s, seconds + passed_s)
-        self._seen = frozenset(running)
+        for request_id in running.keys() & seen:
+            token_s, seconds = held.get(request_id, (0.0, 0.0))
+            held[request_id] = (token_s + running[request_id] * passed_s, seconds + passed_s)
+        self._seen = running.keys()
+        tokens = [*running.values(), *self._others(running)]
         return (
-            tokens_held,
-            requests * longest,
-            doubled,
+            sum(tokens),
+            len(tokens) * self._longest,
+            sum(map(self._doubled, tokens)),
             self._held_token_s,
             self._oracle_token_s,
         )
+
+    def _doubled(self, tokens: int) -> int:
+        return min(power_of_two(tokens), self._longest)
 
     def _others(self, running: Mapping[str, int]) -> Iterator[int]:
         """Yield the computed tokens of each request that holds blocks and does not run."""

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.vllm
 
 BLOCKS = 24
 SETTINGS = settings(
-    max_examples=int(os.environ.get("BLOCKS_EXAMPLES", "150")),
+    max_examples=int(os.environ.get("BLOCKS_EXAMPLES", "100")),
     stateful_step_count=30,
     deadline=None,
     derandomize="BLOCKS_EXAMPLES" not in os.environ,  # the same in each run of CI

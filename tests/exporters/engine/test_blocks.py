@@ -104,11 +104,11 @@ def clock() -> Clock:
     return Clock()
 
 
-def follow(pool: Any, clock: Clock) -> PoolTracker:
+def follow(pool: Any, clock: Clock, alone: bool = True) -> PoolTracker:
     def fail(error: str) -> None:
         raise AssertionError(error)
 
-    return PoolTracker(pool, Guard(fail), clock)
+    return PoolTracker(pool, Guard(fail), clock, alone)
 
 
 @pytest.mark.parametrize("kind", [Pool, NullSkippingPool])
@@ -151,7 +151,7 @@ def test_blocks_of_another_pool_are_left_to_it(clock: Clock) -> None:
     for one in (pool, other):
         one.blocks = [Named(block.block_id, pool=one) for block in one.blocks]
         one.blocks[0].is_null = True
-    tracker, other_tracker = follow(pool, clock), follow(other, clock)
+    tracker, other_tracker = follow(pool, clock, False), follow(other, clock, False)
     pool.free_blocks([*pool.take(1, block_hash="p"), *other.take(2, block_hash="q")])
     assert tracker.evictable == 1
     assert other_tracker.evictable == 0  # until its own pool is told

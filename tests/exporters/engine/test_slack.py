@@ -6,7 +6,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from vramscope.exporters.engine.probe.slack import PoolScan, computed_tokens, scan_pool
+from vramscope.exporters.engine.probe.slack import (
+    PoolScan,
+    computed_by_request,
+    computed_tokens,
+    scan_pool,
+)
 
 
 @dataclass(eq=False)
@@ -67,7 +72,7 @@ def scan(
     deferred: Sequence[Sequence[Block]] = (),
     lookahead_tokens: int = 0,
 ) -> Split:
-    computed = {request.request_id: computed_tokens(request) for request in running}
+    computed = computed_by_request(running)
     return split(scan_pool([manager], computed, deferred, referenced, extra, lookahead_tokens))
 
 
@@ -105,10 +110,27 @@ def test_stale_tokens_in_flight_are_of_an_earlier_life() -> None:
 def test_releases_without_in_flight_counts_subtract_placeholders() -> None:
     @dataclass
     class Old:
+        request_id: str = "a"
         num_computed_tokens: int = 33
         num_output_placeholders: int = 1
 
-    assert computed_tokens(Old()) == 32
+    assert computed_by_request([Old()]) == {"a": 32}
+
+
+def test_releases_without_stale_counts_subtract_what_is_in_flight() -> None:
+    @dataclass
+    class Newer:
+        request_id: str = "a"
+        num_computed_tokens: int = 33
+        num_in_flight_tokens: int = 3
+
+    assert computed_by_request([Newer()]) == {"a": 30}
+
+
+def test_more_in_flight_than_computed_is_none() -> None:
+    requests = [Request("a", 5, num_in_flight_tokens=8), Request("b", 20)]
+    assert computed_by_request(requests) == {"a": 0, "b": 20}
+    assert computed_by_request([]) == {}
 
 
 def test_lookahead_is_the_part_of_the_slack_kept_for_drafts() -> None:
