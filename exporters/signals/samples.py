@@ -303,8 +303,8 @@ class OffloadSample:
     Attributes:
         connector: its name in the engine's configuration.
         queried_tokens: prompt tokens not in GPU memory, looked up at first schedule.
-        hit_tokens: those found and taken, by where (``host``, ``disk``, ``p2p``,
-            ``unspecified``).
+        hit_tokens: those found and taken, by where (``host``, ``disk``, ``p2p``, each once it was
+            named; ``unspecified``).
         moved_bytes: by direction (``store``, ``load``), all workers together; empty where the
             connector keeps no statistics.
         moved_seconds: time of those transfers, summed over transfers and workers.

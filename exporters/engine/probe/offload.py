@@ -62,7 +62,9 @@ class Offload:
         ) and hook(connector, "update_state_after_alloc", guard, before=self._before_admission)
         # Of later releases: without it the tier of a hit is not known.
         hook(connector, "get_external_cache_hit_sources", guard, after=self._after_sources)
-        self._counted = hook(connector, "get_kv_connector_stats", guard, after=self._after_stats)
+        stats = hook(connector, "get_kv_connector_stats", guard, after=self._after_stats)
+        # Every connector has the method; of one that never says a number, 0 would be made up.
+        self._counted = stats and any(map(_keeps_statistics, _all(connector)))
         self._tier = next(filter(None, (_Tier.of(one, guard) for one in _all(connector))), None)
 
     @property
@@ -192,6 +194,11 @@ class _Tier:
 def _all(connector: Any) -> Iterable[Any]:
     """Return a connector, and those it is made of."""
     return (connector, *getattr(connector, "_connectors", ()))
+
+
+def _keeps_statistics(connector: Any) -> bool:
+    """Whether a connector is vLLM's own offloading one, or made from it."""
+    return any(kind.__name__ == "OffloadingConnector" for kind in type(connector).__mro__)
 
 
 def _of(transfer: Any, name: str) -> float:

@@ -24,7 +24,7 @@ def offload_sample(
     hits = {
         name.removeprefix(HIT_TIER): int(value)
         for name, value in fields.items()
-        if name.startswith(HIT_TIER)
+        if name.startswith(HIT_TIER) and value  # of a tier that was never named, 0 is not known
     }
     total = int(fields["offload_hit_tokens"])
     moved = capabilities.get("offload_transfers")
