@@ -93,6 +93,13 @@ PREEMPTION_REHIT = Metric(
     "Of the tokens lost to preemption, those found in the prefix cache when the request resumed.",
     ENGINE,
 )
+PREEMPTION_ABANDONED = Metric(
+    "vramscope_preemption_abandoned_tokens_total",
+    "counter",
+    "tokens",
+    "Of the tokens lost to preemption, those whose request left before they were there again.",
+    ENGINE,
+)
 PREEMPTION_RESUMPTION = Metric(
     "vramscope_preemption_resumption_seconds",
     "histogram",
@@ -123,6 +130,7 @@ PREEMPTION_METRICS: tuple[Metric, ...] = (
     PREEMPTION_WAITING,
     PREEMPTION_ENDS,
     PREEMPTION_REHIT,
+    PREEMPTION_ABANDONED,
     PREEMPTION_RESUMPTION,
     PREEMPTION_VICTIM_AGE,
 )

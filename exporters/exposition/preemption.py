@@ -20,6 +20,7 @@ def add_preemption(families: Families, sample: EngineSample, who: tuple[str, ...
     if more is None:
         return
     families.add(catalog.PREEMPTION_REHIT, more.rehit_tokens, *who)
+    families.add(catalog.PREEMPTION_ABANDONED, more.abandoned_tokens, *who)
     families.add(catalog.PREEMPTION_VICTIMS, more.victims, *who)
     families.add(catalog.PREEMPTION_REPEATS, more.repeats, *who)
     families.add(catalog.PREEMPTION_MOST, more.most, *who)

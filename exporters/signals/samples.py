@@ -149,6 +149,7 @@ class PreemptionSample:
         victims: requests preempted at least once.
         repeats: preemptions of a request that had been preempted before.
         rehit_tokens: of the tokens lost, those found in the prefix cache at resumption.
+        abandoned_tokens: of the tokens lost, those whose request left before they were there again.
         resumed: preempted requests that ran again, once a time.
         left: requests that left between preemption and resumption.
         waiting: preempted requests that have not run again yet.
@@ -160,6 +161,7 @@ class PreemptionSample:
     victims: int
     repeats: int
     rehit_tokens: int
+    abandoned_tokens: int
     resumed: int
     left: int
     waiting: int

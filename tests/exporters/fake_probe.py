@@ -132,6 +132,7 @@ STEP: dict[str, float] = {
     "preemption_victims": 2,
     "preemption_repeats": 1,
     "preemption_rehit_tokens": 96,
+    "preemption_abandoned_tokens": 4,
     "preemption_resumed": 2,
     "preemption_left": 0,
     "preemption_waiting": 1,

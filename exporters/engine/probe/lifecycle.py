@@ -92,16 +92,16 @@ class Lifecycle:
                 detail=getattr(request, "max_tokens", 0) or 0,
             )
 
-    def scheduled(self, output: Any, schedule: int, preempting: bool) -> None:
+    def scheduled(self, output: Any, schedule: int, short_of_blocks: bool) -> None:
         """Take in a schedule: who runs for the first time, and who runs again.
 
         Args:
             output: vLLM's ``SchedulerOutput``.
             schedule: its number.
-            preempting: it preempted somebody.
+            short_of_blocks: it refused or preempted somebody for want of blocks.
         """
         tokens = output.num_scheduled_tokens
-        self.waiting.scheduled(output, preempting)
+        self.waiting.scheduled(output, short_of_blocks)
         for new in output.scheduled_new_reqs:
             tracked = self._requests.get(new.req_id)
             if tracked is not None and tracked.first_scheduled_s is None:
@@ -129,7 +129,6 @@ class Lifecycle:
             return
         self.prefill.end(request.request_id)
         self._growth.leaves(request.request_id)
-        tracked.high_water = max(tracked.high_water, lost)
         detail = PREEMPTION_REASONS.index(reason)
         self._event(EventKind.PREEMPTED, tracked, tokens=lost, detail=detail)
 

@@ -19,6 +19,8 @@ class PreemptionMeter:
     """Follows preempted requests until they run again or leave. Counters since start.
 
     Each preemption ends in a resumption, in its request leaving before, or is waiting still.
+    Each lost token is found again in the cache, computed again, or abandoned by its request
+    leaving, or is owed still: what a live request owes is its high-water mark less its position.
 
     Attributes:
         preemptions: by reason.
@@ -31,7 +33,8 @@ class PreemptionMeter:
         self.lost_tokens = 0
         self.waiting: dict[str, TrackedRequest] = {}
         self._victims: dict[str, TrackedRequest] = {}  # live, and preempted at least once
-        self._victims_total = self._repeats = self._rehit_tokens = 0
+        self._victims_total = self._repeats = 0
+        self._rehit_tokens = self._abandoned_tokens = 0
         self._resumed = self._left = 0
         self._resumption_s = Histogram("preemption_resumption_s", RESUMPTION_BOUNDS_S)
         self._victim_age_s = Histogram("preemption_victim_age_s", VICTIM_AGE_BOUNDS_S)
@@ -39,6 +42,7 @@ class PreemptionMeter:
             "preemption_victims",
             "preemption_repeats",
             "preemption_rehit_tokens",
+            "preemption_abandoned_tokens",
             "preemption_resumed",
             "preemption_left",
             "preemption_waiting",
@@ -58,6 +62,7 @@ class PreemptionMeter:
             self._victims_total,
             self._repeats,
             self._rehit_tokens,
+            self._abandoned_tokens,
             self._resumed,
             self._left,
             len(self.waiting),
@@ -79,7 +84,8 @@ class PreemptionMeter:
         else:
             self._victims_total += 1
         tracked.preemptions += 1
-        tracked.lost_tokens = lost_tokens
+        tracked.high_water = max(tracked.high_water, lost_tokens)
+        tracked.position = 0
         tracked.preempted_s = now_s
         request_id = tracked.request.request_id
         self.waiting[request_id] = self._victims[request_id] = tracked
@@ -90,12 +96,13 @@ class PreemptionMeter:
         """Take in that a preempted request runs again, with so many tokens from the cache."""
         del self.waiting[tracked.request.request_id]
         self._resumed += 1
-        self._rehit_tokens += min(cached_tokens, tracked.lost_tokens)
+        self._rehit_tokens += min(cached_tokens, tracked.high_water)
         self._resumption_s.observe(now_s - tracked.preempted_s)
 
     def left(self, tracked: TrackedRequest) -> None:
         """Take in that a request left the engine, waiting or not."""
         request_id = tracked.request.request_id
-        self._victims.pop(request_id, None)
+        if self._victims.pop(request_id, None) is not None:
+            self._abandoned_tokens += max(0, tracked.high_water - tracked.position)
         if self.waiting.pop(request_id, None) is not None:
             self._left += 1

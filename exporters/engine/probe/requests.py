@@ -41,10 +41,9 @@ class TrackedRequest:
         first_scheduled_s: when it was scheduled for the first time; None before.
         preemptions: how often it was preempted.
         preempted_s: when it was preempted last.
-        lost_tokens: computed tokens it lost then.
         first_token: its first token has been made.
         high_water: most tokens it had computed when it was preempted.
-        position: tokens computed so far in the current prefill.
+        position: tokens there in the current prefill; 0 while preempted.
         target: where the current prefill ends.
         since: the schedule in which the current prefill began.
     """
@@ -55,7 +54,6 @@ class TrackedRequest:
         "first_token",
         "hash",
         "high_water",
-        "lost_tokens",
         "position",
         "preempted_s",
         "preemptions",
@@ -72,7 +70,7 @@ class TrackedRequest:
         self.adapter: int = lora.lora_int_id if lora is not None else 0
         self.queued_s = now_s
         self.first_scheduled_s: float | None = None
-        self.preemptions = self.lost_tokens = 0
+        self.preemptions = 0
         self.preempted_s = 0.0
         self.first_token = False
         self.high_water = 0

@@ -46,6 +46,11 @@ class Reservations:
         """Return whether refusals of waiting requests are seen."""
         return {"refusals": self._attached}
 
+    @property
+    def refusals(self) -> int:
+        """Requests refused for want of blocks since start, waiting and running ones."""
+        return self._refused_waiting + self._refused_running
+
     def reserved(self, tracker: PoolTracker) -> int:
         """Return R at the last scan, free blocks that a new request may not take.
 

@@ -86,7 +86,8 @@ class SchedulerProbe:
         self._schedules = 0
         self._schedule_began_s = self._step_began_s = 0.0
         self._preempting_for: str | None = None
-        self._preempted = self._busy = self._paused = False
+        self._refusals_before = 0
+        self._busy = self._paused = False
         self._scan_time_s = 0.0
         config = scheduler.vllm_config
         header = identity.engine_header(
@@ -171,19 +172,19 @@ class SchedulerProbe:
 
     def _before_schedule(self, *_: Any, **__: Any) -> None:
         self._preempting_for = "kv_exhausted"
-        self._preempted = False
+        self._refusals_before = self._reservations.refusals
         self._schedule_began_s = self._clock()
 
     def _after_schedule(self, output: Any, *_: Any, **__: Any) -> None:
         self._preempting_for = None
         self._schedules += 1
         self._in_flight.append((output, self._schedules, self._schedule_began_s))
-        self._requests.scheduled(output, self._schedules, self._preempted)
+        short = self._reservations.refusals > self._refusals_before
+        self._requests.scheduled(output, self._schedules, short)
         if self._slots is not None:
             self._slots.scheduled(output, self._clock())
 
     def _before_preempt(self, request: Any, *_: Any, **__: Any) -> None:
-        self._preempted = True
         if self._preempting_for == "kv_exhausted":
             self._reservations.refused_running()
         self._requests.preempted(request, self._preempting_for or "other")

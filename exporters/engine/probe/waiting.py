@@ -1,6 +1,7 @@
 """The probe's part for the queue: why requests wait, and since when."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 from vramscope.exporters.engine.probe.requests import TrackedRequest
@@ -38,8 +39,8 @@ class WaitingReasons:
     def __init__(self, scheduler: Any) -> None:
         self.arrived = 0
         """Requests added since the last schedule: it has not seen them."""
-        self.preempting = False
-        """Whether the last schedule preempted for want of blocks."""
+        self.short_of_blocks = False
+        """Whether the last schedule refused or preempted a request for want of blocks."""
         self.unscheduled: dict[str, TrackedRequest] = {}
         """Requests never scheduled yet, oldest first."""
         self._scheduler = scheduler
@@ -57,10 +58,10 @@ class WaitingReasons:
             and _most_running(scheduler) is not None
         }
 
-    def scheduled(self, output: Any, preempting: bool) -> None:
+    def scheduled(self, output: Any, short_of_blocks: bool) -> None:
         """Take in a schedule."""
         self.arrived = 0
-        self.preempting = preempting
+        self.short_of_blocks = short_of_blocks
         self._batch_tokens = output.total_num_scheduled_tokens
 
     def scan(self, now_s: float) -> Sequence[float]:
@@ -69,24 +70,18 @@ class WaitingReasons:
         waiting = scheduler.get_request_counts()[1]
         counts = dict.fromkeys(WAITING_REASONS, 0)
         aside, looked_at = _set_aside(scheduler)
+        with_slot = _adapters_with_slot(scheduler) if looked_at else None
         for request in looked_at:
-            counts[self._own_reason(request)] += 1
-        seen = sum(counts.values())
-        if aside > seen:
+            reason = _own_reason(request, with_slot)
+            if reason is not None:
+                counts[reason] += 1
+        if aside > len(looked_at):
             for reason, count in counts.items():
-                counts[reason] = count * aside // seen
-        arrived = min(self.arrived, waiting - aside)
-        counts["arrived"] = arrived
+                counts[reason] = count * aside // len(looked_at)
+        counts["arrived"] = min(self.arrived, waiting - sum(counts.values()))
         counts[self._common_reason()] += waiting - sum(counts.values())
         oldest = next(iter(self.unscheduled.values()), None)
         return [*counts.values(), 0.0 if oldest is None else now_s - oldest.queued_s]
-
-    def _own_reason(self, request: Any) -> str:
-        """Return what keeps a request waiting that was set aside."""
-        blocked = BLOCKED.get(request.status.name)
-        if blocked is not None:
-            return blocked
-        return "lora_slot" if request.lora_request is not None else "other"
 
     def _common_reason(self) -> str:
         """Return what ended the last schedule for all that it didn't reach."""
@@ -94,7 +89,7 @@ class WaitingReasons:
         paused = getattr(scheduler, "_pause_state", None)
         if paused is not None and paused.name != "UNPAUSED":
             return "paused"
-        if self.preempting:
+        if self.short_of_blocks:
             return "kv_blocks"
         most = _most_running(scheduler)
         if most is not None and len(scheduler.running) >= most:
@@ -102,23 +97,7 @@ class WaitingReasons:
         budget = getattr(scheduler, "max_num_scheduled_tokens", None)
         if budget is not None and self._batch_tokens >= budget:
             return "token_budget"
-        return "kv_blocks" if self._head_is_too_big() else "other"
-
-    def _head_is_too_big(self) -> bool:
-        """Whether the whole head of the queue finds no room."""
-        scheduler = self._scheduler
-        head = next(iter(scheduler.waiting), None)
-        if head is None:
-            return False
-        manager = scheduler.kv_cache_manager
-        pool = manager.block_pool
-        need = sum(
-            -(-head.num_tokens // one.block_size)
-            for one in manager.coordinator.single_type_managers
-            if one.block_pool is pool
-        )
-        kept = getattr(manager, "watermark_blocks", 0) if scheduler.running else 0
-        return bool(need > pool.get_num_free_blocks() - kept)
+        return "other"
 
 
 def _most_running(scheduler: Any) -> int | None:
@@ -129,22 +108,36 @@ def _most_running(scheduler: Any) -> int | None:
     return None
 
 
-def _set_aside(scheduler: Any) -> tuple[int, Iterable[Any]]:
-    """Return how many waiting requests have a reason of their own, and some or all of them."""
+def _own_reason(request: Any, with_slot: set[int] | None) -> str | None:
+    """Return what keeps this request waiting and not those behind it; None when nothing does.
+
+    vLLM counts a request among those set aside until it runs, also when what it was set aside
+    for is over.
+    """
+    blocked = BLOCKED.get(request.status.name)
+    if blocked is not None:
+        return blocked
+    lora = request.lora_request
+    without_slot = with_slot is not None and lora is not None and lora.lora_int_id not in with_slot
+    return "lora_slot" if without_slot else None
+
+
+def _adapters_with_slot(scheduler: Any) -> set[int] | None:
+    """Return the adapters that run, when no other may; None while there is a slot."""
+    config = getattr(scheduler, "lora_config", None)
+    if config is None:
+        return None
+    loras = [one.lora_request for one in scheduler.running if one.lora_request is not None]
+    adapters = {lora.lora_int_id for lora in loras}
+    return adapters if len(adapters) >= config.max_loras else None
+
+
+def _set_aside(scheduler: Any) -> tuple[int, Sequence[Any]]:
+    """Return how many waiting requests may have a reason of their own, and some or all of them."""
     for name in ("deferred_waiting", "skipped_waiting"):
         aside = getattr(scheduler, name, None)
         if aside is not None:
-            return len(aside), [one for one, _ in zip(aside, range(MOST_LOOKED_AT), strict=False)]
-    # Before 0.18 they go back into the queue: look at its head for those that must have been.
-    head = [one for one, _ in zip(scheduler.waiting, range(MOST_LOOKED_AT), strict=False)]
-    with_adapter = [one for one in scheduler.running if one.lora_request is not None]
-    adapters = {one.lora_request.lora_int_id for one in with_adapter}
-    config = getattr(scheduler, "lora_config", None)
-    full = config is not None and len(adapters) >= config.max_loras
-    aside = [
-        one
-        for one in head
-        if one.status.name in BLOCKED
-        or (full and one.lora_request and one.lora_request.lora_int_id not in adapters)
-    ]
-    return len(aside), aside
+            return len(aside), list(islice(aside, MOST_LOOKED_AT))
+    # Before 0.18 they go back into the queue, at its head.
+    head = list(islice(scheduler.waiting, MOST_LOOKED_AT))
+    return len(head), head

@@ -18,6 +18,7 @@ def preemption_sample(fields: Mapping[str, float]) -> PreemptionSample:
         victims=int(fields["preemption_victims"]),
         repeats=int(fields["preemption_repeats"]),
         rehit_tokens=int(fields["preemption_rehit_tokens"]),
+        abandoned_tokens=int(fields["preemption_abandoned_tokens"]),
         resumed=int(fields["preemption_resumed"]),
         left=int(fields["preemption_left"]),
         waiting=int(fields["preemption_waiting"]),

@@ -69,6 +69,7 @@ def test_record_equals_an_independent_count_after_each_step(probed: dict[str, An
         "victims",
         "repeats",
         "rehit_tokens",
+        "abandoned_tokens",
         "resumed",
         "left",
         "decode",

@@ -14,7 +14,7 @@ from vramscope.exporters.engine.probe.preemption import (
     VICTIM_AGE_BOUNDS_S,
     PreemptionMeter,
 )
-from vramscope.exporters.engine.probe.requests import TrackedRequest
+from vramscope.exporters.engine.probe.requests import PrefillMeter, TrackedRequest
 from vramscope.exporters.engine.probe.waiting import WaitingReasons
 from vramscope.exporters.engine.samples.histogram import histogram_sample
 
@@ -75,6 +75,34 @@ def test_cached_tokens_beyond_what_was_lost_are_no_rehit() -> None:
     assert scanned(meter)["preemption_rehit_tokens"] == 40
 
 
+def test_lost_tokens_are_found_again_computed_again_or_abandoned() -> None:
+    meter, prefill = PreemptionMeter(), PrefillMeter()
+    a = tracked("a", 0.0)
+    a.request.num_prompt_tokens = 80
+    meter.preempted(a, lost_tokens=100, reason="kv_exhausted", now_s=1.0)
+    prefill.begin(a, cached_tokens=0, schedule=1)
+    meter.resumed(a, cached_tokens=0, now_s=2.0)
+    prefill.step({"a": 40}, 1)  # 60 below the mark to go
+    meter.preempted(a, lost_tokens=40, reason="kv_exhausted", now_s=3.0)
+    prefill.begin(a, cached_tokens=64, schedule=2)  # 24 more than it lost last
+    meter.resumed(a, cached_tokens=64, now_s=4.0)
+    prefill.step({"a": 16}, 2)
+    meter.left(a)
+    fields = scanned(meter)
+    assert meter.lost_tokens == 140
+    assert fields["preemption_rehit_tokens"] == 64
+    assert prefill.recomputed_tokens == 40 + 16
+    assert fields["preemption_abandoned_tokens"] == 20 == 140 - 64 - 56
+
+
+def test_request_that_leaves_while_preempted_abandons_all_it_had() -> None:
+    meter = PreemptionMeter()
+    a = tracked("a", 0.0)
+    meter.preempted(a, lost_tokens=70, reason="kv_exhausted", now_s=1.0)
+    meter.left(a)
+    assert scanned(meter)["preemption_abandoned_tokens"] == 70
+
+
 def test_storm_shows_as_repeats_of_one_victim_and_ends_with_it() -> None:
     meter = PreemptionMeter()
     a = tracked("a", 0.0)
@@ -132,30 +160,22 @@ class Queue(list[Any]):
     """A queue of requests as vLLM's: iterates from its head."""
 
 
-def request(status: str = "WAITING", lora: Any = None, tokens: int = 16) -> Any:
-    return SimpleNamespace(
-        status=SimpleNamespace(name=status), lora_request=lora, num_tokens=tokens
-    )
+def request(status: str = "WAITING", adapter: int | None = None) -> Any:
+    lora = None if adapter is None else SimpleNamespace(lora_int_id=adapter)
+    return SimpleNamespace(status=SimpleNamespace(name=status), lora_request=lora)
 
 
-def scheduler(
-    waiting: list[Any], aside: list[Any], running: int = 1, free_blocks: int = 100, **more: Any
-) -> Any:
-    pool = SimpleNamespace(get_num_free_blocks=lambda: free_blocks)
-    group = SimpleNamespace(block_size=16, block_pool=pool)
-    manager = SimpleNamespace(
-        block_pool=pool,
-        watermark_blocks=2,
-        coordinator=SimpleNamespace(single_type_managers=[group]),
-    )
+ONE_ADAPTER = SimpleNamespace(max_loras=1)
+
+
+def scheduler(waiting: list[Any], aside: list[Any], running: int = 1, **more: Any) -> Any:
     return SimpleNamespace(
         waiting=Queue(waiting),
         deferred_waiting=set_of(aside),
-        running=[None] * running,
+        running=[request()] * running,
         get_request_counts=lambda: (running, len(waiting)),
         max_num_active_reqs=8,
         max_num_scheduled_tokens=64,
-        kv_cache_manager=manager,
         **more,
     )
 
@@ -170,9 +190,9 @@ class _Values(dict[int, Any]):
         return iter(self.values())
 
 
-def reasons(of: Any, batch_tokens: int = 8, preempting: bool = False, arrived: int = 0) -> Any:
+def reasons(of: Any, batch_tokens: int = 8, short_of_blocks: bool = False, arrived: int = 0) -> Any:
     part = WaitingReasons(of)
-    part.scheduled(SimpleNamespace(total_num_scheduled_tokens=batch_tokens), preempting)
+    part.scheduled(SimpleNamespace(total_num_scheduled_tokens=batch_tokens), short_of_blocks)
     part.arrived = arrived
     fields = scanned(part)
     return {
@@ -186,11 +206,18 @@ def test_requests_set_aside_have_each_their_own_reason() -> None:
     aside = [
         request("WAITING_FOR_REMOTE_KVS"),
         request("WAITING_FOR_STRUCTURED_OUTPUT_GRAMMAR"),
-        request(lora=object()),
-        request(),
+        request(adapter=2),
     ]
-    found = reasons(scheduler(aside, aside))
-    assert found == {"remote_kv": 1, "grammar": 1, "lora_slot": 1, "other": 1}
+    of = scheduler(aside, aside, lora_config=ONE_ADAPTER)
+    of.running = [request(adapter=1)]
+    assert reasons(of) == {"remote_kv": 1, "grammar": 1, "lora_slot": 1}
+
+
+def test_request_that_was_set_aside_once_has_the_reason_of_the_others_when_that_is_over() -> None:
+    aside = [request(adapter=1), request(adapter=2), request()]  # a slot is free; a grammar is done
+    of = scheduler(aside, aside, running=8, lora_config=SimpleNamespace(max_loras=2))
+    of.running[0] = request(adapter=3)
+    assert reasons(of) == {"batch_full": 3}
 
 
 @pytest.mark.parametrize(
@@ -198,12 +225,11 @@ def test_requests_set_aside_have_each_their_own_reason() -> None:
     [
         (scheduler([request()] * 3, [], running=8), {}, "batch_full"),
         (scheduler([request()] * 3, []), {"batch_tokens": 64}, "token_budget"),
-        (scheduler([request()] * 3, []), {"preempting": True}, "kv_blocks"),
-        (scheduler([request(tokens=99 * 16)] * 3, []), {}, "kv_blocks"),  # 98 but for the watermark
-        (scheduler([request(tokens=98 * 16)] * 3, []), {}, "other"),
+        (scheduler([request()] * 3, []), {"short_of_blocks": True}, "kv_blocks"),
+        (scheduler([request()] * 3, []), {}, "other"),
         (
             scheduler([request()] * 3, [], _pause_state=SimpleNamespace(name="PAUSED_ALL")),
-            {"preempting": True},
+            {"short_of_blocks": True},
             "paused",
         ),
     ],
@@ -215,26 +241,25 @@ def test_all_behind_the_one_that_did_not_fit_have_its_reason(
 
 
 def test_what_came_after_the_last_schedule_has_only_arrived() -> None:
-    assert reasons(scheduler([request()] * 3, []), preempting=True, arrived=2) == {
+    assert reasons(scheduler([request()] * 3, []), short_of_blocks=True, arrived=2) == {
         "arrived": 2,
         "kv_blocks": 1,
     }
 
 
 def test_before_0_18_those_that_found_no_slot_are_told_by_the_adapters_that_run() -> None:
-    def adapter(number: int) -> Any:
-        return request(lora=SimpleNamespace(lora_int_id=number))
-
-    of = scheduler([adapter(1), adapter(2), request()], [], running=8)
+    waiting = [request(adapter=1), request(adapter=2), request()]
+    of = scheduler(waiting, [], running=8, lora_config=ONE_ADAPTER)
     del of.deferred_waiting
-    of.running = [adapter(1), *[request()] * 7]
-    of.lora_config = SimpleNamespace(max_loras=1)
+    of.running[0] = request(adapter=1)
     assert reasons(of) == {"lora_slot": 1, "batch_full": 2}
 
 
 def test_more_set_aside_than_are_looked_at_still_sum_to_the_queue() -> None:
-    aside = [request(lora=object()) for _ in range(1000)]
-    assert reasons(scheduler(aside, aside)) == {"lora_slot": 1000}
+    aside = [request(adapter=2) for _ in range(1000)]
+    of = scheduler(aside, aside, lora_config=ONE_ADAPTER)
+    of.running = [request(adapter=1)]
+    assert reasons(of) == {"lora_slot": 1000}
 
 
 def test_oldest_wait_is_of_the_first_never_scheduled() -> None:

@@ -272,6 +272,12 @@ class Check:
         self.seen["reserved"] += min(reserved, free)
         return min(reserved, free)
 
+    @staticmethod
+    def _accounted_for(record: dict[str, float]) -> float:
+        """Return what became of the lost tokens, once nobody owes any."""
+        found_again = record["preemption_rehit_tokens"]
+        return found_again + record["recomputed_tokens"] + record["preemption_abandoned_tokens"]
+
     def finish(self, sent: int, aborted: int, generated: int) -> None:
         """Compare the totals with what was sent, received and watched."""
         step = self.record.scan() | self.record.step()
@@ -295,6 +301,7 @@ class Check:
             ("preempted_tokens", step["preempted_tokens"], self.seen["lost"]),
             ("prefill_tokens", step["prefill_tokens"], self.seen["prefill"]),
             ("recomputed_tokens", step["recomputed_tokens"], self.seen["recomputed"]),
+            ("lost tokens", step["preempted_tokens"], self._accounted_for(step)),
             ("queued events", kinds[1], sent),
             ("first schedules", step["first_schedules"], sent - never_scheduled),
             ("preempted events", kinds[3], self.seen["preemptions"]),

@@ -38,7 +38,8 @@ class RequestsCheck:
             self.starts |= {n.req_id: n.num_computed_tokens for n in output.scheduled_new_reqs}
             for request_id in set(self.lost) & set(output.num_scheduled_tokens):
                 found = self.starts[request_id]
-                self.seen["rehit_tokens"] += min(found, self.lost.pop(request_id))
+                del self.lost[request_id]
+                self.seen["rehit_tokens"] += min(found, self.high_water[request_id])
                 self.seen["resumed"] += 1
             return output
 
@@ -67,6 +68,8 @@ class RequestsCheck:
             return preempt(request, *args, **kwargs)
 
         def watched_free(request: Any, *args: Any, **kwargs: Any) -> Any:
+            owed = self.high_water.get(request.request_id, 0) - request.num_computed_tokens
+            self.seen["abandoned_tokens"] += max(0, owed)
             self.seen["left"] += self.lost.pop(request.request_id, None) is not None
             self.times.pop(request.request_id, None)
             return free(request, *args, **kwargs)
@@ -102,6 +105,7 @@ class RequestsCheck:
             "preemption_victims": seen["victims"],
             "preemption_repeats": seen["repeats"],
             "preemption_rehit_tokens": seen["rehit_tokens"],
+            "preemption_abandoned_tokens": seen["abandoned_tokens"],
             "preemption_resumed": seen["resumed"],
             "preemption_left": seen["left"],
             "preemption_waiting": len(preempted),
