@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 
 from vramscope.controller.ledger import Ledger
 from vramscope.exporters.signals.kv import usable_blocks
-from vramscope.exporters.signals.samples import EngineSample, EngineState, KvSample
+from vramscope.exporters.signals.kv_samples import KvSample
+from vramscope.exporters.signals.samples import EngineSample, EngineState
 
 __all__ = ["EngineBelief", "Observation", "PoolBelief", "believe"]
 

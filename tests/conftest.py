@@ -5,6 +5,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import time
 import urllib.parse
 import urllib.request
@@ -175,6 +176,46 @@ def scrape(
             return query
 
         yield start
+
+
+# One process, one thread: the settings under which vLLM's CPU build is quick. Every step scanned.
+VLLM_SETTINGS = {
+    "HF_HUB_OFFLINE": "1",
+    "OMP_NUM_THREADS": "1",
+    "VLLM_CPU_KVCACHE_SPACE": "1",
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+    "VLLM_NO_USAGE_STATS": "1",
+    "VRAMSCOPE_SCAN_PERIOD_S": "0",
+}
+
+
+@pytest.fixture(scope="session")
+def vllm_environment() -> dict[str, str]:
+    """This environment, with the settings under which a real vLLM is quick."""
+    return {**os.environ, **VLLM_SETTINGS}
+
+
+@pytest.fixture(scope="session")
+def vllm_program(vllm_environment: dict[str, str]) -> Callable[..., str]:
+    """Runs a program that fills its process with a real vLLM; returns what it printed.
+
+    Keywords are settings of its environment.
+    """
+
+    def run(program: Path, *arguments: object, **settings: str) -> str:
+        done = subprocess.run(
+            [sys.executable, str(program), *map(str, arguments)],
+            env={**vllm_environment, **settings},
+            capture_output=True,
+            text=True,
+            timeout=400,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr[-4000:]
+        return done.stdout
+
+    return run
 
 
 @pytest.fixture(scope="session")

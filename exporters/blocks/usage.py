@@ -12,7 +12,7 @@ from vramscope.exporters.blocks.page_table import (
     State,
     token_share,
 )
-from vramscope.exporters.signals.samples import KvSample
+from vramscope.exporters.signals.kv_samples import KvSample
 
 __all__ = ["RequestUsage", "Sharing", "free_runs", "pool_sample", "request_usage", "sharing"]
 

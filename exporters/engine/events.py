@@ -54,8 +54,8 @@ class EventFollower:
             engine = str(header.get("engine")), int(header.get("dp_rank", 0))
             try:
                 found, gone = self._read(key, reader)
-            except RecordError:
-                continue
+            except (RecordError, ValueError, OverflowError):
+                continue  # written by another process: its number of events may be none
             events.setdefault(engine, []).extend(found)
             lost[engine] = lost.get(engine, 0) + gone
         return [

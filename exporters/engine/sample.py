@@ -16,11 +16,7 @@ from vramscope.exporters.engine.samples.lora import lora_sample
 from vramscope.exporters.engine.samples.offload import offload_sample
 from vramscope.exporters.engine.samples.preemption import preemption_sample
 from vramscope.exporters.engine.samples.vram import vram_sample
-from vramscope.exporters.signals.samples import (
-    EngineProcess,
-    EngineSample,
-    EngineState,
-)
+from vramscope.exporters.signals.samples import EngineProcess, EngineSample, EngineState
 
 __all__ = ["engine_processes", "engine_sample"]
 
@@ -62,7 +58,7 @@ def engine_sample(
         for name, on in of_worker.get("capabilities", {}).items():
             capabilities[str(name)] = bool(on) and capabilities.get(str(name), True)
     lora = None
-    if capabilities.get("lora") and workers[0].header.get("rank", 0) == 0:
+    if capabilities.get("lora") and workers and workers[0].header.get("rank", 0) == 0:
         rows = [worker.scan() | worker.step() for worker in workers]
         lora = lora_sample(header, fields, rows, states[0])
     kv_age_s = max(0.0, now - fields["scan_time_s"]) if busy else 0.0

@@ -14,6 +14,8 @@ __all__ = ["RecordWriter"]
 
 RING_SLOTS = 4096
 STATE_BYTES = 256 * 1024
+ALWAYS_SAID = ("capabilities", "error", "adapters")
+"""Of a state that is too long for its place, which more of it would run over."""
 
 
 class RecordWriter:
@@ -134,7 +136,7 @@ class RecordWriter:
         """Replace the state; call it when it has changed, not each step."""
         text = json.dumps(state).encode()
         if len(text) > STATE_BYTES:  # thousands of adapters: the rest still matters
-            rest = {k: v for k, v in state.items() if k not in ("resident", "numbers")}
+            rest = {name: state[name] for name in ALWAYS_SAID if name in state}
             text = json.dumps({**rest, "adapters_omitted": True}).encode()
         self._state_sequence += 1
         cell = record.encode_cell(self._state_sequence, text)

@@ -10,7 +10,7 @@ from prometheus_client.registry import Collector
 
 from vramscope.exporters.catalog import Metric
 from vramscope.exporters.exposition.go_float import go_float
-from vramscope.exporters.signals.samples import HistogramSample
+from vramscope.exporters.signals.histogram import HistogramSample
 
 __all__ = ["Buckets", "Families", "Family", "counter", "gauge", "histogram", "openmetrics_name"]
 

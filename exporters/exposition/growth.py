@@ -4,7 +4,7 @@ from vramscope.exporters.catalog import growth as catalog
 from vramscope.exporters.exposition.families import Families
 from vramscope.exporters.signals.exhaustion import exhaustion
 from vramscope.exporters.signals.kv import usable_blocks
-from vramscope.exporters.signals.samples import GrowthSample, KvSample
+from vramscope.exporters.signals.kv_samples import GrowthSample, KvSample
 
 __all__ = ["add_growth"]
 

@@ -3,8 +3,8 @@
 from vramscope.exporters.catalog import kv as catalog
 from vramscope.exporters.exposition.families import Families
 from vramscope.exporters.signals import kv as kv_signals
-from vramscope.exporters.signals.kv_samples import CensusSample, ReservationSample
-from vramscope.exporters.signals.samples import EngineSample, KvSample
+from vramscope.exporters.signals.kv_samples import CensusSample, KvSample, ReservationSample
+from vramscope.exporters.signals.samples import EngineSample
 from vramscope.exporters.signals.static_waste import static_waste
 
 __all__ = ["add_kv", "add_kv_requests"]

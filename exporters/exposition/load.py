@@ -2,7 +2,7 @@
 
 from vramscope.exporters.catalog import load as catalog
 from vramscope.exporters.exposition.families import Families
-from vramscope.exporters.signals.samples import LoadSample
+from vramscope.exporters.signals.request_samples import LoadSample
 
 __all__ = ["add_queue", "add_steps"]
 

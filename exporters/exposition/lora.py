@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from vramscope.exporters.catalog import lora as catalog
 from vramscope.exporters.catalog.metric import Metric
 from vramscope.exporters.exposition.families import Families
+from vramscope.exporters.signals.lora_samples import AdapterSample, LoraSample
 from vramscope.exporters.signals.rates import lora_hit_ratio
-from vramscope.exporters.signals.samples import AdapterSample, LoraSample
 
 __all__ = ["add_lora"]
 

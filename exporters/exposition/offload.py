@@ -3,7 +3,7 @@
 from vramscope.exporters.catalog import offload as catalog
 from vramscope.exporters.exposition.families import Families
 from vramscope.exporters.signals.offload import offload_hit_ratio, offload_pressure
-from vramscope.exporters.signals.samples import OffloadSample, OffloadTier
+from vramscope.exporters.signals.offload_samples import OffloadSample, OffloadTier
 
 __all__ = ["add_offload"]
 

@@ -6,8 +6,9 @@ from typing import Any
 
 from vramscope.exporters.signals import kv as kv_signals
 from vramscope.exporters.signals.exhaustion import exhaustion
+from vramscope.exporters.signals.kv_samples import KvSample
 from vramscope.exporters.signals.rates import lora_hit_ratio, preemptions_per_100, recompute_tax
-from vramscope.exporters.signals.samples import EngineSample, KvSample
+from vramscope.exporters.signals.samples import EngineSample
 from vramscope.exporters.signals.static_waste import static_waste
 
 __all__ = ["SIGNALS_SCHEMA", "signals_document"]

@@ -12,7 +12,7 @@ requests come and go wanders without running out, so the forecast errs to the ea
 import math
 from typing import NamedTuple
 
-from vramscope.exporters.signals.samples import GrowthSample
+from vramscope.exporters.signals.kv_samples import GrowthSample
 
 __all__ = ["HORIZON_S", "Exhaustion", "exhaustion"]
 

@@ -4,8 +4,7 @@ Notation of the design: B usable blocks, T live, S slack, H held, R reserved; al
 equivalents, so that groups of different block sizes add up.
 """
 
-from vramscope.exporters.signals.kv_samples import CensusSample
-from vramscope.exporters.signals.samples import KvSample
+from vramscope.exporters.signals.kv_samples import CensusSample, KvSample
 
 __all__ = [
     "eviction_exposure",

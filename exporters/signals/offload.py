@@ -1,6 +1,6 @@
 """KV cache outside the GPU: how often it helps and how near a tier is to refusing. Pure."""
 
-from vramscope.exporters.signals.samples import OffloadTier
+from vramscope.exporters.signals.offload_samples import OffloadTier
 
 __all__ = ["offload_hit_ratio", "offload_pressure"]
 

@@ -23,8 +23,9 @@ from vramscope.controller.metrics import ControllerMetrics
 from vramscope.controller.policy import POLICIES
 from vramscope.controller.relay import client_session
 from vramscope.controller.router import Router
-from vramscope.exporters.signals.kv_samples import KvGroupSample
-from vramscope.exporters.signals.samples import EngineSample, EngineState, KvSample, LoraSample
+from vramscope.exporters.signals.kv_samples import KvGroupSample, KvSample
+from vramscope.exporters.signals.lora_samples import LoraSample
+from vramscope.exporters.signals.samples import EngineSample, EngineState
 
 HERE = Path(__file__).parent
 

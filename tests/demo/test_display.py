@@ -11,7 +11,9 @@ from vramscope.demo.signals import EngineView, view
 from vramscope.demo.summary import shortcomings, summary
 from vramscope.demo.watch import History
 from vramscope.exporters.exposition.signals_json import signals_document
-from vramscope.exporters.signals.samples import EngineSample, EngineState, KvSample, LoraSample
+from vramscope.exporters.signals.kv_samples import KvSample
+from vramscope.exporters.signals.lora_samples import LoraSample
+from vramscope.exporters.signals.samples import EngineSample, EngineState
 
 TERMINAL_COLUMNS = 100
 

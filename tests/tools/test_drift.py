@@ -2,10 +2,8 @@
 
 import ast
 import json
-import os
-import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -112,26 +110,11 @@ def test_row_is_of_a_name_that_the_probe_has() -> None:
 
 
 @pytest.mark.vllm
-def test_rows_are_what_the_probe_hooks_in_a_real_engine(tiny_model: Path, tmp_path: Path) -> None:
-    settings = {
-        "HF_HUB_OFFLINE": "1",
-        "OMP_NUM_THREADS": "1",
-        "VLLM_CPU_KVCACHE_SPACE": "1",
-        "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-        "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
-        "VLLM_NO_USAGE_STATS": "1",
-        "VRAMSCOPE_RUN_DIR": str(tmp_path / "run"),
-    }
-    done = subprocess.run(
-        [sys.executable, str(PROGRAM), str(tiny_model)],
-        env={**os.environ, **settings},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
-    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+def test_rows_are_what_the_probe_hooks_in_a_real_engine(
+    tiny_model: Path, tmp_path: Path, vllm_program: Callable[..., str]
+) -> None:
+    said = vllm_program(PROGRAM, tiny_model, VRAMSCOPE_RUN_DIR=str(tmp_path / "run"))
+    result: dict[str, Any] = json.loads(said.splitlines()[-1])
     rows = {(p.place.owner, name) for p in HOOK_POINTS if p.hooked for name in names(p.name)}
     hooked = {
         next(((kind, name) for kind in kinds if (kind, name) in rows), (kinds[0], name))

@@ -67,6 +67,8 @@ class SchedulerProbe:
         lora = getattr(scheduler, "lora_config", None)
         self._slots = SlotWaits(int(lora.max_loras)) if lora else None
         slots = () if self._slots is None else (self._slots,)
+        # In this order: the pools take R from the reservations, growth U and static waste the
+        # computed tokens from the pools, all of the same scan.
         self._parts: tuple[Part, ...] = (
             self._reservations,
             self._pools,

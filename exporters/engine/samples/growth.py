@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from vramscope.exporters.signals.samples import GrowthSample
+from vramscope.exporters.signals.kv_samples import GrowthSample
 
 __all__ = ["growth_samples"]
 

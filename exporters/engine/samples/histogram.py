@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from vramscope.exporters.signals.samples import HistogramSample
+from vramscope.exporters.signals.histogram import HistogramSample
 
 __all__ = ["histogram_sample"]
 

@@ -8,10 +8,10 @@ from vramscope.exporters.engine.samples.histogram import histogram_sample
 from vramscope.exporters.signals.kv_samples import (
     CensusSample,
     KvGroupSample,
+    KvSample,
     ReservationSample,
     StaticWasteSample,
 )
-from vramscope.exporters.signals.samples import KvSample
 
 __all__ = ["by_bound", "kv_samples", "reservation_sample", "static_waste_sample"]
 

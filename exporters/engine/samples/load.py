@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from vramscope.exporters.engine.samples.histogram import histogram_sample
-from vramscope.exporters.signals.samples import LoadSample
+from vramscope.exporters.signals.request_samples import LoadSample
 
 __all__ = ["load_sample"]
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
-from vramscope.exporters.signals.samples import AdapterSample, LoraSample, SlotWaitSample
+from vramscope.exporters.signals.lora_samples import AdapterSample, LoraSample, SlotWaitSample
 
 __all__ = ["lora_sample"]
 

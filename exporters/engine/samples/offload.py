@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from vramscope.exporters.signals.samples import OffloadSample, OffloadTier
+from vramscope.exporters.signals.offload_samples import OffloadSample, OffloadTier
 
 __all__ = ["offload_sample"]
 

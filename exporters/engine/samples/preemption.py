@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from vramscope.exporters.engine.samples.histogram import histogram_sample
-from vramscope.exporters.signals.samples import PreemptionSample
+from vramscope.exporters.signals.request_samples import PreemptionSample
 
 __all__ = ["preemption_sample"]
 

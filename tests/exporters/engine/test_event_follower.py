@@ -89,3 +89,16 @@ def test_events_of_rank_0s_worker_stand_among_the_engines(
     assert take(host) == ([5, 6, 7], 0)
     for one in (engine, *workers):
         one.writer.close()
+
+
+@pytest.mark.parametrize("written", [float("nan"), float("inf"), 1e300])
+def test_record_whose_number_of_events_is_none_is_passed_over(
+    tmp_path: Path, host: HostRecords, written: float
+) -> None:
+    bad, good = Engine(tmp_path, rank=1), Engine(tmp_path, slots=8)
+    bad.writer.write_step([written])
+    good.tell(7)
+    told, _ = take(host)
+    assert told == [7]
+    bad.writer.close()
+    good.writer.close()

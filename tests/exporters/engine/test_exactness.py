@@ -2,51 +2,36 @@
 
 import json
 import math
-import os
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 PROGRAM = Path(__file__).parent / "programs" / "exact.py"
-# One process, one thread, few blocks: the settings under which vLLM's CPU build is quick.
-SETTINGS = {
-    "HF_HUB_OFFLINE": "1",
-    "OMP_NUM_THREADS": "1",
-    "VLLM_CPU_KVCACHE_SPACE": "1",
-    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
-    "VLLM_NO_USAGE_STATS": "1",
-    "VRAMSCOPE_ENGINE": "exact",
-    "VRAMSCOPE_SCAN_PERIOD_S": "0",
-}
 
 pytestmark = pytest.mark.vllm
 
 
-def run(model: Path, adapters: Path, folder: Path, **settings: str) -> dict[str, Any]:
-    """Run the program in an environment of its own; return what it found."""
-    done = subprocess.run(
-        [sys.executable, str(PROGRAM), str(model), str(adapters)],
-        env={**os.environ, **SETTINGS, "VRAMSCOPE_RUN_DIR": str(folder), **settings},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
-    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return result
+Run = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def probed(
-    tiny_model: Path, tiny_adapters: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, Any]:
-    folder = tmp_path_factory.mktemp("records")
-    return run(tiny_model, tiny_adapters["ad0"].parent, folder)
+def run(tiny_model: Path, tiny_adapters: dict[str, Path], vllm_program: Callable[..., str]) -> Run:
+    """Runs the program in an environment of its own; returns what it found."""
+
+    def start(folder: Path, **settings: str) -> dict[str, Any]:
+        settings = {"VRAMSCOPE_ENGINE": "exact", "VRAMSCOPE_RUN_DIR": str(folder), **settings}
+        said = vllm_program(PROGRAM, tiny_model, tiny_adapters["ad0"].parent, **settings)
+        found: dict[str, Any] = json.loads(said.splitlines()[-1])
+        return found
+
+    return start
+
+
+@pytest.fixture(scope="module")
+def probed(run: Run, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return run(tmp_path_factory.mktemp("records"))
 
 
 def test_record_equals_an_independent_count_after_each_step(probed: dict[str, Any]) -> None:
@@ -109,27 +94,27 @@ def test_requests_were_aborted_too(probed: dict[str, Any]) -> None:
 
 
 def test_greedy_answers_are_the_same_without_the_probe(
-    probed: dict[str, Any], tiny_model: Path, tiny_adapters: dict[str, Path], tmp_path: Path
+    probed: dict[str, Any], run: Run, tmp_path: Path
 ) -> None:
-    bare = run(tiny_model, tiny_adapters["ad0"].parent, tmp_path, VRAMSCOPE_PROBE="0")
+    bare = run(tmp_path, VRAMSCOPE_PROBE="0")
     assert list(tmp_path.iterdir()) == []  # it really ran without
     assert bare["tokens"] == probed["tokens"]
 
 
 def test_engine_serves_on_when_the_record_cannot_be_written(
-    probed: dict[str, Any], tiny_model: Path, tiny_adapters: dict[str, Path], tmp_path: Path
+    probed: dict[str, Any], run: Run, tmp_path: Path
 ) -> None:
     blocked = tmp_path / "a-file"
     blocked.write_text("in the way of the folder")
-    bare = run(tiny_model, tiny_adapters["ad0"].parent, blocked, EXACT_CHECK="0")
+    bare = run(blocked, EXACT_CHECK="0")
     assert bare["tokens"] == probed["tokens"]
 
 
 def test_bug_of_the_probe_switches_it_off_and_the_answers_stay_the_same(
-    probed: dict[str, Any], tiny_model: Path, tiny_adapters: dict[str, Path], tmp_path: Path
+    probed: dict[str, Any], run: Run, tmp_path: Path
 ) -> None:
     settings = {"EXACT_CHECK": "0", "EXACT_BREAK": "scan"}
-    broken = run(tiny_model, tiny_adapters["ad0"].parent, tmp_path, **settings)
+    broken = run(tmp_path, **settings)
     assert broken["tokens"] == probed["tokens"]
     error = "update_from_output: ZeroDivisionError: a bug of the probe"
     assert broken["state"]["error"] == error
@@ -137,8 +122,8 @@ def test_bug_of_the_probe_switches_it_off_and_the_answers_stay_the_same(
 
 
 def test_record_is_exact_when_attached_by_the_schedulers_constructor(
-    probed: dict[str, Any], tiny_model: Path, tiny_adapters: dict[str, Path], tmp_path: Path
+    probed: dict[str, Any], run: Run, tmp_path: Path
 ) -> None:
-    again = run(tiny_model, tiny_adapters["ad0"].parent, tmp_path, EXACT_ATTACH="init")
+    again = run(tmp_path, EXACT_ATTACH="init")
     assert again["mismatches"] == []
     assert again["seen"] == probed["seen"]

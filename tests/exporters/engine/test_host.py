@@ -205,3 +205,11 @@ def test_state_nested_too_deep_to_read_is_an_error(records: Any, host: HostRecor
     os.pwrite(writer._fd, nested, writer.layout.state.offset)
     _, reading = host.read()
     assert "damaged: state is not JSON" in (reading.error or "")
+
+
+def test_engine_that_claims_adapters_and_has_no_worker_is_read_all_the_same(
+    records: Any, host: HostRecords
+) -> None:
+    records.engine(capabilities={"steps": True, "lora": True})
+    (sample,) = samples(host.read())
+    assert sample.lora is None

@@ -5,43 +5,27 @@ left by then.
 """
 
 import json
-import os
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 PROGRAM = Path(__file__).parent / "programs" / "native_lag.py"
-# One process, one thread: the settings under which vLLM's CPU build is quick.
-SETTINGS = {
-    "HF_HUB_OFFLINE": "1",
-    "OMP_NUM_THREADS": "1",
-    "VLLM_CPU_KVCACHE_SPACE": "1",
-    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
-    "VLLM_NO_USAGE_STATS": "1",
-    "VRAMSCOPE_ENGINE": "lag",
-}
 
 pytestmark = pytest.mark.vllm
 
 
 @pytest.fixture(scope="module")
-def counted(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def counted(
+    tiny_model: Path, tmp_path_factory: pytest.TempPathFactory, vllm_program: Callable[..., str]
+) -> dict[str, Any]:
     """What the program counted: after each step (independent, probe, native)."""
     folder = tmp_path_factory.mktemp("lag") / "run"
-    done = subprocess.run(
-        [sys.executable, str(PROGRAM), str(tiny_model)],
-        env={**os.environ, **SETTINGS, "VRAMSCOPE_RUN_DIR": str(folder)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    # The scan period as users have it: the counts compared are those of each step.
+    settings = {"VRAMSCOPE_ENGINE": "lag", "VRAMSCOPE_SCAN_PERIOD_S": "0.15"}
+    said = vllm_program(PROGRAM, tiny_model, VRAMSCOPE_RUN_DIR=str(folder), **settings)
+    found: dict[str, Any] = json.loads(said.splitlines()[-1])
     return found
 
 

@@ -1,9 +1,7 @@
 """The page table that a real engine hands out, against its block manager, after each step."""
 
 import json
-import os
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -11,16 +9,6 @@ from xml.etree import ElementTree as ET
 import pytest
 
 PROGRAM = Path(__file__).parent / "programs" / "page_table.py"
-SETTINGS = {
-    "HF_HUB_OFFLINE": "1",
-    "OMP_NUM_THREADS": "1",
-    "VLLM_CPU_KVCACHE_SPACE": "1",
-    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
-    "VLLM_NO_USAGE_STATS": "1",
-    "VRAMSCOPE_ENGINE": "exact",
-    "VRAMSCOPE_SCAN_PERIOD_S": "0",
-}
 
 pytestmark = pytest.mark.vllm
 
@@ -31,17 +19,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def found(tiny_model: Path, tiny_adapters: dict[str, Path], folder: Path) -> dict[str, Any]:
-    done = subprocess.run(
-        [sys.executable, str(PROGRAM), str(tiny_model), str(tiny_adapters["ad0"].parent)],
-        env={**os.environ, **SETTINGS, "VRAMSCOPE_RUN_DIR": str(folder)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
-    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+def found(
+    tiny_model: Path,
+    tiny_adapters: dict[str, Path],
+    folder: Path,
+    vllm_program: Callable[..., str],
+) -> dict[str, Any]:
+    settings = {"VRAMSCOPE_ENGINE": "exact", "VRAMSCOPE_RUN_DIR": str(folder)}
+    said = vllm_program(PROGRAM, tiny_model, tiny_adapters["ad0"].parent, **settings)
+    result: dict[str, Any] = json.loads(said.splitlines()[-1])
     return result
 
 

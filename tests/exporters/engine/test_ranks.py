@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +18,7 @@ from vramscope.exporters.engine.host import HostRecords
 from vramscope.exporters.signals.samples import EngineSample
 
 PROGRAM = Path(__file__).parent / "programs" / "ranks.py"
-SETTINGS = {
-    "HF_HUB_OFFLINE": "1",
-    "OMP_NUM_THREADS": "1",
-    "VLLM_CPU_KVCACHE_SPACE": "1",
-    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-    "VLLM_NO_USAGE_STATS": "1",
-    "VRAMSCOPE_SCAN_PERIOD_S": "0",
-}
+APART = {"VLLM_ENABLE_V1_MULTIPROCESSING": "1"}  # vLLM's default: each rank its process
 FLAGS = ["--enforce-eager", "--dtype=float32", "--max-model-len=256", "--block-size=32"]
 
 pytestmark = pytest.mark.vllm
@@ -33,21 +26,17 @@ pytestmark = pytest.mark.vllm
 
 @pytest.fixture(scope="module")
 def tensor_parallel(
-    tiny_model: Path, tiny_adapters: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
+    tiny_model: Path,
+    tiny_adapters: dict[str, Path],
+    tmp_path_factory: pytest.TempPathFactory,
+    vllm_program: Callable[..., str],
 ) -> dict[str, Any]:
     """What a reader saw of an EngineCore and two workers, each a process of its own."""
     folder = tmp_path_factory.mktemp("tp")
-    done = subprocess.run(
-        [sys.executable, str(PROGRAM), str(tiny_model), str(tiny_adapters["ad0"].parent)],
-        env={**os.environ, **SETTINGS, "VRAMSCOPE_RUN_DIR": str(folder), "VRAMSCOPE_ENGINE": "tp"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    found = [line for line in done.stdout.splitlines() if line.startswith('{"records"')]
-    assert found, done.stderr[-4000:]
-    result: dict[str, Any] = json.loads(found[0])
+    settings = {"VRAMSCOPE_ENGINE": "tp", **APART, "VRAMSCOPE_RUN_DIR": str(folder)}
+    said = vllm_program(PROGRAM, tiny_model, tiny_adapters["ad0"].parent, **settings)
+    (found,) = [line for line in said.splitlines() if line.startswith('{"records"')]
+    result: dict[str, Any] = json.loads(found)
     return result
 
 
@@ -89,7 +78,10 @@ def test_exporter_knows_the_ranks_from_their_records(tensor_parallel: Any) -> No
 
 @pytest.fixture(scope="module")
 def data_parallel(
-    tiny_model: Path, tmp_path_factory: pytest.TempPathFactory, free_port: Any
+    tiny_model: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    free_port: Callable[[], int],
+    vllm_environment: dict[str, str],
 ) -> Iterator[tuple[str, HostRecords]]:
     """An engine of two data-parallel ranks behind two API servers."""
     folder, port = tmp_path_factory.mktemp("dp"), free_port()
@@ -100,8 +92,8 @@ def data_parallel(
         server = subprocess.Popen(
             [*command, f"--port={port}"],
             env={
-                **os.environ,
-                **SETTINGS,
+                **vllm_environment,
+                **APART,
                 "VRAMSCOPE_RUN_DIR": str(folder),
                 "VRAMSCOPE_ENGINE": "dp",
             },

@@ -57,10 +57,12 @@ def test_state_arrives(writer: RecordWriter, reader: RecordReader) -> None:
 def test_thousands_of_adapters_do_not_silence_the_rest(
     writer: RecordWriter, reader: RecordReader
 ) -> None:
-    writer.write_state(
-        {"error": None, "resident": {f"adapter-{i:060}": "cpu" for i in range(9000)}}
-    )
+    names = [f"adapter-{number:060}" for number in range(9000)]
+    adapters = {"resident": dict.fromkeys(names, "cpu"), "bytes": dict.fromkeys(names, 65536)}
+    writer.write_step([1.5, 2, 0])
+    writer.write_state({"error": None, **adapters})
     assert reader.state() == {"error": None, "adapters_omitted": True}
+    assert reader.step()["steps"] == 2  # nor run over what comes after the state
 
 
 def test_events_become_visible_with_their_step(writer: RecordWriter, reader: RecordReader) -> None:

@@ -1,26 +1,13 @@
 """A real engine whose probe breaks in every way there is: the answers stay the same."""
 
 import json
-import os
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 PROGRAM = Path(__file__).parent / "programs" / "safe.py"
-# One process, one thread, few blocks: the settings under which vLLM's CPU build is quick.
-SETTINGS = {
-    "HF_HUB_OFFLINE": "1",
-    "OMP_NUM_THREADS": "1",
-    "VLLM_CPU_KVCACHE_SPACE": "1",
-    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
-    "VLLM_NO_USAGE_STATS": "1",
-    "VRAMSCOPE_ENGINE": "safe",
-    "VRAMSCOPE_SCAN_PERIOD_S": "0",
-}
 UP = 'vramscope_source_up{source="engine:safe"} 1.0'
 DOWN = 'vramscope_source_up{source="engine:safe"} 0.0'
 
@@ -31,23 +18,18 @@ Run = Any
 
 @pytest.fixture(scope="module")
 def run(
-    tiny_model: Path, tiny_adapters: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
+    tiny_model: Path,
+    tiny_adapters: dict[str, Path],
+    tmp_path_factory: pytest.TempPathFactory,
+    vllm_program: Callable[..., str],
 ) -> Run:
     """Runs the program in an environment of its own; returns what it found."""
 
     def start(*what: str, **settings: str) -> dict[str, Any]:
         folder = tmp_path_factory.mktemp("safe") / "run"
-        command = [sys.executable, str(PROGRAM), str(tiny_model)]
-        done = subprocess.run(
-            [*command, str(tiny_adapters["ad0"].parent), *what],
-            env={**os.environ, **SETTINGS, "VRAMSCOPE_RUN_DIR": str(folder), **settings},
-            capture_output=True,
-            text=True,
-            timeout=400,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr[-4000:]
-        found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+        settings = {"VRAMSCOPE_ENGINE": "safe", "VRAMSCOPE_RUN_DIR": str(folder), **settings}
+        said = vllm_program(PROGRAM, tiny_model, tiny_adapters["ad0"].parent, *what, **settings)
+        found: dict[str, Any] = json.loads(said.splitlines()[-1])
         return found
 
     return start

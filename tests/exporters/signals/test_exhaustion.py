@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from vramscope.exporters.signals.exhaustion import HORIZON_S, exhaustion
-from vramscope.exporters.signals.samples import GrowthSample
+from vramscope.exporters.signals.kv_samples import GrowthSample
 
 STEADY = GrowthSample(0, {}, 0, {}, 0.0, growth_per_s=2.0, variance=0.0, weight=1.0)
 

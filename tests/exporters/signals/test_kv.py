@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from vramscope.exporters.signals import kv as signals
-from vramscope.exporters.signals.samples import KvSample
+from vramscope.exporters.signals.kv_samples import KvSample
 
 # 3 requests on 12 blocks of 16: one shared prefix block, tails filled 4, 8 and 12 of 16.
 # T = 9 full + 0.25 + 0.5 + 0.75 = 10.5, S = 1.5. 8 blocks wait for a transfer. 80 are free,
