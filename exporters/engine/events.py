@@ -1,6 +1,6 @@
 """Request events of the engines of this host, each told once."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from vramscope.exporters.engine.reader import RecordReader
@@ -53,9 +53,9 @@ class EventFollower:
                 continue  # all ranks apply the same adapters
             engine = str(header.get("engine")), int(header.get("dp_rank", 0))
             try:
-                found, gone = self._read(key, reader)
-            except (RecordError, ValueError, OverflowError):
-                continue  # written by another process: its number of events may be none
+                found, gone, self._next[key] = reader.events(self._next.get(key))
+            except RecordError:
+                continue
             events.setdefault(engine, []).extend(found)
             lost[engine] = lost.get(engine, 0) + gone
         return [
@@ -63,15 +63,6 @@ class EventFollower:
             for engine, found in events.items()
             if found or lost[engine]
         ]
-
-    def _read(self, key: tuple[str, int], reader: RecordReader) -> tuple[Iterable[Event], int]:
-        written = int(reader.step().get("events", 0))
-        first = self._next.get(key)
-        if first is None:
-            first = max(0, written - reader.layout.ring_slots)
-        found, lost = reader.events(first, written)
-        self._next[key] = written
-        return found, lost
 
 
 def _time_s(event: Event) -> float:

@@ -8,6 +8,7 @@ from typing import Any
 
 from vramscope.exporters.engine import lock, record
 from vramscope.exporters.engine.record import Event, RecordError, Region
+from vramscope.exporters.engine.step_cell import Step, decode_step
 
 __all__ = ["RecordReader"]
 
@@ -29,7 +30,7 @@ class RecordReader:
             self.layout = record.decode_preamble(data, os.fstat(self._fd).st_size)
             self.header: dict[str, Any] = self._json(self.layout.header, "header")
             _want_numbers(self.header, "dp_rank", "rank")
-            self._step = _Row(self.header["fields"])
+            self._fields = tuple(self.header["fields"])
             self._scan = _Row(self.header["scan_fields"])
         except (KeyError, TypeError) as error:
             os.close(self._fd)
@@ -48,7 +49,8 @@ class RecordReader:
 
     def step(self) -> dict[str, float]:
         """Return the last step by field name; empty before the first."""
-        return self._step.read(self._cell(self.layout.step, "step"), "step")
+        step = self._read_step()
+        return {} if step is None else dict(zip(self._fields, step.values, strict=True))
 
     def scan(self) -> dict[str, float]:
         """Return the last scan by field name; empty before the first."""
@@ -58,25 +60,29 @@ class RecordReader:
         """Return capabilities, error and adapters as last written."""
         return self._json(self.layout.state, "state")
 
-    def events(self, first: int, written: int) -> tuple[list[Event], int]:
-        """Return the events from number ``first`` on, and how many of them are lost.
+    def events(self, first: int | None = None) -> tuple[list[Event], int, int]:
+        """Return events, how many are lost, and the number of the next one to come.
 
         Args:
-            first: number of the first event not seen yet.
-            written: the step's ``events``: events written before it.
+            first: number of the first event not seen yet; None: of the oldest still there.
         """
+        step = self._read_step()
+        if step is None:
+            return [], 0, first or 0
         slots = self.layout.ring_slots
-        start = max(first, written - slots)
-        lost = start - first
+        oldest = max(0, step.ring_events - slots)
+        start = oldest if first is None else max(first, oldest)
+        lost = 0 if first is None else start - first
         found = []
-        for number in range(start, written):
+        for number in range(start, step.ring_events):
             offset = self.layout.ring.offset + number % slots * record.EVENT_BYTES
             event = record.decode_event(os.pread(self._fd, record.EVENT_BYTES, offset))
             if event is not None and event.number == number:
                 found.append(event)
             else:
                 lost += 1  # the writer has come round meanwhile
-        return found, lost
+        found += [event for event in step.recent if event.number >= start]
+        return found, lost, step.ring_events + len(step.recent)
 
     def ask(self) -> None:
         """Ask the writer for a dump, until this is closed.
@@ -89,6 +95,10 @@ class RecordReader:
     def close(self) -> None:
         """Close the file."""
         os.close(self._fd)
+
+    def _read_step(self) -> Step | None:
+        payload = self._cell(self.layout.step, "step")
+        return None if payload is None else decode_step(payload, len(self._fields))
 
     def _cell(self, region: Region, what: str) -> bytes | None:
         """Return a cell's payload, or None when nothing was written yet."""

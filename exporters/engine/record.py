@@ -7,25 +7,31 @@ the file and not its own constants.
 preamble magic, schema, file size, place of each region, checksum
 header   cell: JSON, written once: who the engine is, and the names of the fields of step and scan
 state    cell: JSON, written when it changes: capabilities, error, adapters
-step     cell: doubles in the order of the header's ``fields``, written after each step
+step     cell: doubles in the order of the header's ``fields``, written after each step, and the
+         newest request events (see ``step_cell``)
 scan     cell: doubles in the order of ``scan_fields``, written some times a second: of one moment
-ring     fixed-size request events; slot = event number modulo slots
+ring     the request events before those, of fixed size; slot = event number modulo slots
 ======== ==================================================================================
 
-A cell is ``sequence, length, checksum, payload, sequence``: a reader that meets a write in
-progress sees two different sequence numbers or a wrong checksum, and reads again. A plain file
-and ``pwrite`` rather than a memory map: a map of a truncated file kills its writer with SIGBUS.
+A cell is ``sequence, length, payload, checksum, sequence``: a reader that meets a write in
+progress sees two different sequence numbers or a wrong checksum, and reads again. Adler-32 and
+not CRC-32, whose tables a step has thrown out of the CPU's caches: it need tell no more than
+whether a write was whole. A plain file and ``pwrite`` rather than a memory map: a map of a
+truncated file kills its writer with SIGBUS.
 """
 
+import math
 import struct
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 __all__ = [
+    "CELL_HEAD",
+    "CELL_TAIL",
     "EVENT",
     "PREAMBLE_BYTES",
     "SCHEMA",
@@ -47,7 +53,7 @@ __all__ = [
 ]
 
 MAGIC = b"VRAMSCOP"
-SCHEMA = 2
+SCHEMA = 3
 SUFFIX = ".vramscope"
 MOST_BYTES = 16 * 1024 * 1024  # a reader trusts no writer with its memory
 
@@ -55,12 +61,14 @@ _PREAMBLE = struct.Struct("<8sIIQ" + "QQ" * 5)
 _CRC = struct.Struct("<I")
 PREAMBLE_BYTES = _PREAMBLE.size + _CRC.size
 
-_CELL_HEAD = struct.Struct("<QII")
-_CELL_TAIL = struct.Struct("<Q")
-CELL_OVERHEAD = _CELL_HEAD.size + _CELL_TAIL.size
+CELL_HEAD = struct.Struct("<QQ")
+CELL_TAIL = struct.Struct("<QQ")
+CELL_OVERHEAD = CELL_HEAD.size + CELL_TAIL.size
 
 EVENT = struct.Struct("<QQdBBHIII")
 EVENT_BYTES = EVENT.size + _CRC.size
+MOST_RECENT_EVENTS = 16
+RING_POSITION = struct.Struct("<Q")
 
 
 class RecordError(Exception):
@@ -110,6 +118,12 @@ class Event(NamedTuple):
     tokens: int = 0
     detail: int = 0
 
+    @classmethod
+    def of(cls, packed: Sequence[Any]) -> "Event":
+        """Return what ``EVENT`` has unpacked."""
+        number, request, time_s, kind, tier, _, adapter, tokens, detail = packed
+        return cls(number, request, time_s, kind, tier, adapter, tokens, detail)
+
 
 @dataclass(frozen=True, slots=True)
 class Region:
@@ -140,7 +154,10 @@ class Layout:
         for size in (
             header_bytes + CELL_OVERHEAD,
             state_bytes + CELL_OVERHEAD,
-            fields * 8 + CELL_OVERHEAD,
+            RING_POSITION.size
+            + fields * 8
+            + recent_events(ring_slots) * EVENT.size
+            + CELL_OVERHEAD,
             scan_fields * 8 + CELL_OVERHEAD,
             ring_slots * EVENT_BYTES,
         ):
@@ -198,49 +215,62 @@ def decode_preamble(data: bytes, file_bytes: int) -> Layout:
     return Layout(total, header, state, step, scan, ring)
 
 
+def recent_events(ring_slots: int) -> int:
+    """Return how many events a step's cell holds at most: then they go to the ring together.
+
+    A divisor of its slots, so that they never run over its end.
+    """
+    return math.gcd(MOST_RECENT_EVENTS, ring_slots)
+
+
+def checksum(sequence: int, payload: bytes | memoryview) -> int:
+    """Return what a cell has after its payload."""
+    return zlib.adler32(payload, sequence & 0xFFFFFFFF)
+
+
 def encode_cell(sequence: int, payload: bytes) -> bytes:
     """Frame a payload for one ``pwrite``."""
-    head = _CELL_HEAD.pack(sequence, len(payload), zlib.crc32(payload, sequence & 0xFFFFFFFF))
-    return head + payload + _CELL_TAIL.pack(sequence)
+    tail = CELL_TAIL.pack(checksum(sequence, payload), sequence)
+    return CELL_HEAD.pack(sequence, len(payload)) + payload + tail
 
 
 class RowEncoder:
-    """Frames rows of doubles as ``encode_cell`` does, in one go: the engine waits for it.
+    """Frames rows of doubles as ``encode_cell`` does.
 
     Args:
         fields: doubles of a row.
     """
 
     def __init__(self, fields: int) -> None:
-        self._bytes = 8 * fields
         self._doubles = struct.Struct(f"<{fields}d")
-        self._cell = struct.Struct(f"{_CELL_HEAD.format}{self._bytes}sQ")
 
     def encode(self, sequence: int, values: Sequence[float]) -> bytes:
         """Return the cell."""
-        row = self._doubles.pack(*values)
-        checksum = zlib.crc32(row, sequence & 0xFFFFFFFF)
-        return self._cell.pack(sequence, self._bytes, checksum, row, sequence)
+        return encode_cell(sequence, self._doubles.pack(*values))
 
 
 def decode_cell(data: bytes) -> tuple[int, bytes] | None:
     """Return a cell's sequence and payload, or None when a write is in progress."""
     if len(data) < CELL_OVERHEAD:
         return None
-    sequence, length, crc = _CELL_HEAD.unpack_from(data)
-    end = _CELL_HEAD.size + length
-    if sequence == 0 or end + _CELL_TAIL.size > len(data):
+    sequence, length = CELL_HEAD.unpack_from(data)
+    end = CELL_HEAD.size + length
+    if sequence == 0 or end + CELL_TAIL.size > len(data):
         return None
-    payload = data[_CELL_HEAD.size : end]
-    if _CELL_TAIL.unpack_from(data, end)[0] != sequence:
-        return None
-    return (sequence, payload) if zlib.crc32(payload, sequence & 0xFFFFFFFF) == crc else None
+    payload = data[CELL_HEAD.size : end]
+    return (
+        (sequence, payload)
+        if CELL_TAIL.unpack_from(data, end)
+        == (
+            checksum(sequence, payload),
+            sequence,
+        )
+        else None
+    )
 
 
-def encode_event(event: tuple[int, int, float, int, int, int, int, int]) -> bytes:
-    """Return one ring slot of an ``Event``, or of its fields as a plain tuple."""
-    number, request, time_s, kind, tier, adapter, tokens, detail = event
-    body = EVENT.pack(number, request, time_s, kind, tier, 0, adapter, tokens, detail)
+def encode_event(body: bytes) -> bytes:
+    """Return a ring slot of an event that ``EVENT`` has packed."""
     return body + _CRC.pack(zlib.crc32(body))
 
 
@@ -248,8 +278,7 @@ def decode_event(data: bytes) -> Event | None:
     """Return the event of a slot, or None when it was being overwritten."""
     if _CRC.unpack_from(data, EVENT.size)[0] != zlib.crc32(data[: EVENT.size]):
         return None
-    number, request, time_s, kind, tier, _, adapter, tokens, detail = EVENT.unpack_from(data)
-    return Event(number, request, time_s, kind, tier, adapter, tokens, detail)
+    return Event.of(EVENT.unpack_from(data))
 
 
 def request_hash(external_id: str) -> int:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from vramscope.exporters.engine import dump_file, lock, record, rundir
+from vramscope.exporters.engine.step_cell import StepCell
 
 __all__ = ["RecordWriter"]
 
@@ -24,6 +25,9 @@ class RecordWriter:
     The file is written whole under a name readers ignore, locked, then renamed: a reader never
     meets half a record. It is removed on ``close`` and when the process ends; after a kill its
     lock is gone, which is how readers know, and the next writer in the folder removes it.
+
+    Attributes:
+        row: the values of the next step, in the order of ``fields``, as doubles to be set.
     """
 
     def __init__(
@@ -42,13 +46,12 @@ class RecordWriter:
         self.layout = record.Layout.of(
             len(text), len(self.fields), len(self.scan_fields), ring_slots, STATE_BYTES
         )
-        self._step = record.RowEncoder(len(self.fields))
+        self._step = StepCell(len(self.fields), record.recent_events(ring_slots))
+        self.row = self._step.row
         self._step_offset = self.layout.step.offset
         self._scan = record.RowEncoder(len(self.scan_fields))
         self._sequence = self._scan_sequence = 0
         self._state_sequence = 0
-        self._events: list[tuple[int, float, int, int, int, int, int]] = []
-        self._events_written = 0
         stem = f"{_safe(name)}.{os.getpid()}"
         self.path = folder / f"{stem}{record.SUFFIX}"
         self._group = group
@@ -76,12 +79,7 @@ class RecordWriter:
             raise
         return fd
 
-    @property
-    def events(self) -> int:
-        """Events so far, those that the next ``write_step`` makes visible included."""
-        return self._events_written + len(self._events)
-
-    def add_event(
+    def add_event(  # an event's own fields
         self,
         request: int,
         time_s: float,
@@ -91,19 +89,22 @@ class RecordWriter:
         tokens: int = 0,
         detail: int = 0,
     ) -> None:
-        """Queue an event for the next ``write_step``."""
-        self._events.append((request, time_s, kind, tier, adapter, min(tokens, 2**32 - 1), detail))
+        """Add an event, which the next ``write_step`` makes visible."""
+        step = self._step
+        if step.is_full:
+            self._write_events()
+        step.add(request, time_s, kind, tier, adapter, min(tokens, 2**32 - 1), detail)
 
-    def write_step(self, values: Sequence[float]) -> None:
-        """Write the queued events, then the step that makes them visible.
+    def write_step(self, values: Sequence[float] = ()) -> None:
+        """Write a step and the events before it: the row as it is now.
 
         Args:
-            values: in the order of ``fields``.
+            values: put first into the row, from its beginning; the others keep theirs.
         """
-        if self._events:
-            self._write_events()
+        for index, value in enumerate(values):
+            self.row[index] = value
         self._sequence = sequence = self._sequence + 1
-        os.pwrite(self._fd, self._step.encode(sequence, values), self._step_offset)
+        os.pwrite(self._fd, self._step.encode(sequence), self._step_offset)
 
     def write_scan(self, values: Sequence[float]) -> None:
         """Write what is looked at some times a second, all of one moment.
@@ -116,21 +117,10 @@ class RecordWriter:
         os.pwrite(self._fd, cell, self.layout.scan.offset)
 
     def _write_events(self) -> None:
-        slots = self.layout.ring_slots
-        written = self._events_written + len(self._events)
-        first = max(self._events_written, written - slots)  # of more than the ring holds, the last
-        events = [
-            record.encode_event((number, *event))
-            for number, event in enumerate(self._events[first - written :], first)
-        ]
-        ring = self.layout.ring.offset
-        before_wrap = slots - first % slots
-        start = ring + first % slots * record.EVENT_BYTES
-        os.pwrite(self._fd, b"".join(events[:before_wrap]), start)
-        if before_wrap < len(events):
-            os.pwrite(self._fd, b"".join(events[before_wrap:]), ring)
-        self._events_written = written
-        self._events.clear()
+        """Move the step's events to the ring. A reader finds them in one or the other."""
+        slot = self._step.ring_events % self.layout.ring_slots
+        events = b"".join(map(record.encode_event, self._step.take_events()))
+        os.pwrite(self._fd, events, self.layout.ring.offset + slot * record.EVENT_BYTES)
 
     def write_state(self, state: Mapping[str, Any]) -> None:
         """Replace the state; call it when it has changed, not each step."""

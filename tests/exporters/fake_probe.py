@@ -18,8 +18,9 @@ from vramscope.exporters.engine.probe.pools import (
     pool_fields,
 )
 from vramscope.exporters.engine.probe.preemption import PreemptionMeter
+from vramscope.exporters.engine.probe.requests import PrefillMeter
 from vramscope.exporters.engine.probe.reservations import Reservations
-from vramscope.exporters.engine.probe.scheduler import SCAN_FIELDS, STEP_FIELDS
+from vramscope.exporters.engine.probe.scheduler import REQUEST_FIELDS, SCAN_FIELDS, STEP_FIELDS
 from vramscope.exporters.engine.probe.slot_waits import SlotWaits
 from vramscope.exporters.engine.probe.static_waste import StaticWaste
 from vramscope.exporters.engine.probe.waiting import WAITING_REASONS
@@ -38,7 +39,7 @@ HEADER: dict[str, Any] = {
     "pools": [{"blocks": 100}],
     "groups": [{"group": 0, "pool": 0, "kind": "FullAttentionSpec", "block_size": 16}],
 }
-FIELDS = (*STEP_FIELDS, *pool_fields(1, POOL_STEP_FIELDS))
+FIELDS = (*STEP_FIELDS, *pool_fields(1, POOL_STEP_FIELDS), *REQUEST_FIELDS)
 SCANNED = (
     *SCAN_FIELDS,
     *Reservations.scan_fields,
@@ -49,7 +50,7 @@ SCANNED = (
     *pool_fields(1, GROWTH_FIELDS),
     *Lifecycle.scan_fields,
     *PreemptionMeter().scan_fields,
-    *LoadMeter().scan_fields,
+    *LoadMeter(PrefillMeter()).scan_fields,
     *(f"waiting_{reason}" for reason in WAITING_REASONS),
     "waiting_oldest_s",
     *SlotWaits.scan_fields,
@@ -59,7 +60,6 @@ WORKER_SCANNED = (*WORKER_SCAN_FIELDS, *lora_scan_fields(2), *Budget.scan_fields
 STEP: dict[str, float] = {
     "time_s": 1000.0,
     "busy": 1,
-    "events": 0,
     "steps": 250,
     "step_p99_s": 0.02,
     "running": 3,

@@ -100,7 +100,7 @@ def test_once_json_prints_the_signals(records: Any) -> None:
     ("change", "complaint"),
     [
         (lambda data: data[:700], "truncated: 700 of"),
-        (lambda data: data[:8] + b"\x03\0\0\0" + data[12:], "schema 3 is newer than 2"),
+        (lambda data: data[:8] + b"\x04\0\0\0" + data[12:], "schema 4 is newer than 3"),
         (lambda data: b"\0" * len(data), "not a vramscope record"),
     ],
     ids=["truncated", "newer", "not-a-record"],

@@ -32,6 +32,7 @@ class PoolTracker:
         extra_references: references beyond the first, summed over blocks.
         shared: blocks with more than one reference.
         resurrections: cached blocks taken back into use while free.
+        freed: blocks that came back to the free list.
         since_s: by block, the time since which it is evictable, negative if it has had a hit;
             ``NOT_HIT`` or ``HIT`` if it is not. One array for all, since an eviction is the
             hottest hook there is.
@@ -43,7 +44,10 @@ class PoolTracker:
     ) -> None:
         self.pool = pool
         self.extra_references = self.shared = self.resurrections = 0
+        self.freed = 0
         self._clock = clock
+        self._queue = pool.free_block_queue
+        self._free_before = 0
         self._evictable = self._evicted_in_use = self._evicted_and_taken = 0
         blocks = len(pool.blocks)
         self.since_s = array("d", bytes(8 * blocks))
@@ -52,16 +56,26 @@ class PoolTracker:
         self._sorts_out = not alone and hasattr(pool.blocks[0], "pool")
         self.attached = all(
             [  # a list: each is tried, whichever is missing
-                hook(pool, "free_blocks", guard, after=self._after_free, spend=True),
+                self._follow_freed("free_blocks", guard),
                 hook(pool, "touch", guard, after=self._after_touch, spend=True),
                 hook(pool, "reset_prefix_cache", guard, after=self._after_reset),
                 hook(pool, "_maybe_evict_cached_block", guard, before=self._before_evict),
             ]
         )
         # Of later releases: absent means there is nothing to count.
-        hook(pool, "unpin_blocks", guard, after=self._after_free, spend=True)
+        self._follow_freed("unpin_blocks", guard)
         hook(pool, "move_block_hashes", guard, after=self._after_move)
         self.settle_all(b for b in pool.blocks if b.ref_cnt or b.block_hash is not None)
+
+    def _follow_freed(self, method: str, guard: Guard) -> bool:
+        return hook(
+            self.pool,
+            method,
+            guard,
+            before=self._before_free,
+            after=self._after_free,
+            spend=True,
+        )
 
     @property
     def blocks(self) -> int:
@@ -71,7 +85,7 @@ class PoolTracker:
     @property
     def free(self) -> int:
         """Unreferenced blocks."""
-        return int(self.pool.free_block_queue.num_free_blocks)
+        return int(self._queue.num_free_blocks)
 
     @property
     def referenced(self) -> int:
@@ -87,6 +101,10 @@ class PoolTracker:
     def evictions(self) -> int:
         """Cached blocks overwritten or evicted, also those that were in use."""
         return self._evicted_in_use + self._evicted_and_taken + len(self._evicted_since_s)
+
+    def now(self) -> tuple[int, int]:
+        """Return free and evictable blocks, for each step."""
+        return self._queue.num_free_blocks, self._evictable - len(self._evicted_since_s)
 
     def take_evicted(self) -> list[float]:
         """Return, once, each block evicted while free: the time since which it had been free.
@@ -129,7 +147,11 @@ class PoolTracker:
 
     # After and not before: a block may be in the argument twice.
 
+    def _before_free(self, *_: Any, **__: Any) -> None:
+        self._free_before = self._queue.num_free_blocks
+
     def _after_free(self, _: None, ordered_blocks: Sequence[Any], *__: Any, **___: Any) -> None:
+        self.freed += self._queue.num_free_blocks - self._free_before
         blocks = ordered_blocks
         if self._sorts_out:
             blocks = [block for block in blocks if block.pool is self.pool]

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from vramscope.exporters.engine.probe.hooks import Guard, hook
+from vramscope.exporters.engine.probe.blocks import PoolTracker
 from vramscope.exporters.engine.probe.pools import Pools, pool_fields
 
 __all__ = ["GROWTH_FIELDS", "WINDOW_S", "Growth"]
@@ -29,43 +29,55 @@ class Growth:
     taken back into use.
     """
 
-    def __init__(self, scheduler: Any, pools: Pools, guard: Guard) -> None:
+    def __init__(self, scheduler: Any, pools: Pools) -> None:
         self._scheduler = scheduler
         self._pools = pools
         self._decoding: dict[str, list[int]] = {}  # id -> table lengths when its decode began
-        self._taken = [_Taken(tracker.pool, guard) for tracker in pools.trackers]
+        self._flows = [_Flows(tracker) for tracker in pools.trackers]
         self._scan_time_s: float | None = None
         self.scan_fields = pool_fields(len(pools.pools), GROWTH_FIELDS)
 
     def capabilities(self) -> dict[str, bool]:
-        """Return whether what is given back is seen in every pool."""
-        return {"growth": all(taken.attached for taken in self._taken)}
+        """Return whether every pool is followed."""
+        return {"growth": all(tracker.attached for tracker in self._pools.trackers)}
 
     def decodes(self, request_id: str) -> None:
         """Take in that a request's prefill is complete."""
-        self._decoding[request_id] = self._lengths(request_id)
+        lengths = self._lengths(request_id)
+        self._decoding[request_id] = lengths
+        for flows, length in zip(self._flows, lengths, strict=True):
+            flows.began += length
 
     def leaves(self, request_id: str) -> None:
         """Take in that a request is about to give its blocks back."""
         began = self._decoding.pop(request_id, None)
         if began is not None:
             lengths = self._lengths(request_id)
-            for taken, now, before in zip(self._taken, lengths, began, strict=True):
-                taken.decode_gone += now - before
+            for flows, now, before in zip(self._flows, lengths, began, strict=True):
+                flows.decode_gone += now - before
+                flows.began -= before
 
     def scan(self, now_s: float) -> Sequence[float]:
         """Return the values of ``scan_fields``."""
-        live = [0] * len(self._taken)
-        for request_id, began in self._decoding.items():
-            for pool, length in enumerate(self._lengths(request_id)):
-                live[pool] += length - began[pool]
         elapsed_s = 0.0 if self._scan_time_s is None else now_s - self._scan_time_s
         self._scan_time_s = now_s
         idle = not self._scheduler.running
         values: list[float] = []
-        for pool, (taken, decode) in enumerate(zip(self._taken, live, strict=True)):
-            values += taken.scan(decode, elapsed_s, self._pools.usable[pool], idle)
+        for pool, flows in enumerate(self._flows):
+            values += flows.scan(self._decoded(pool), elapsed_s, self._pools.usable[pool], idle)
         return values
+
+    def _decoded(self, pool: int) -> int:
+        """Return the blocks that requests now decoding took since their prefill ended.
+
+        All tables less those of the others, since these are few.
+        """
+        blocks = -self._flows[pool].began
+        for manager in self._pools.by_pool[pool]:
+            tables = manager.req_to_blocks
+            blocks += sum(map(len, tables.values()))
+            blocks -= sum(len(tables[other]) for other in tables.keys() - self._decoding.keys())
+        return blocks
 
     def _lengths(self, request_id: str) -> list[int]:
         """Return the blocks of a request by pool."""
@@ -75,28 +87,22 @@ class Growth:
         ]
 
 
-class _Taken:
-    """One pool's flows: totals, and averages over about ``WINDOW_S``."""
+class _Flows:
+    """One pool's flows: totals, and averages over about ``WINDOW_S``.
 
-    def __init__(self, pool: Any, guard: Guard) -> None:
-        self.decode_gone = 0
-        self._pool = pool
-        self._free_at_start = self._free = int(pool.free_block_queue.num_free_blocks)
-        self._freed = 0
+    Attributes:
+        decode_gone: blocks that decoding took, of requests that have left.
+        began: blocks that requests now decoding had when their decode began.
+    """
+
+    def __init__(self, tracker: PoolTracker) -> None:
+        self.decode_gone = self.began = 0
+        self._tracker = tracker
+        self._free_at_start = tracker.free
         self._totals = [0.0] * len(FLOWS)
         self._per_s = [0.0] * len(FLOWS)
         self._usable: int | None = None
         self._mean = self._variance = self._weight = 0.0
-        self.attached = hook(
-            pool, "free_blocks", guard, before=self._before, after=self._after, spend=True
-        )
-        hook(pool, "unpin_blocks", guard, before=self._before, after=self._after, spend=True)
-
-    def _before(self, *_: Any, **__: Any) -> None:
-        self._free = self._pool.free_block_queue.num_free_blocks
-
-    def _after(self, *_: Any, **__: Any) -> None:
-        self._freed += self._pool.free_block_queue.num_free_blocks - self._free
 
     def scan(self, decoding: int, elapsed_s: float, usable: int, idle: bool) -> list[float]:
         """Return the pool's fields.
@@ -107,10 +113,10 @@ class _Taken:
             usable: U now.
             idle: nothing runs: what was learned is of a load that is gone.
         """
-        free = self._pool.free_block_queue.num_free_blocks
-        taken = self._free_at_start - free + self._freed
+        freed = self._tracker.freed
+        taken = self._free_at_start - self._tracker.free + freed
         decode = self.decode_gone + decoding
-        totals = [decode, max(self._totals[1], taken - decode), self._freed]
+        totals = [decode, max(self._totals[1], taken - decode), freed]
         if idle:
             self._per_s = [0.0] * len(FLOWS)
             self._mean = self._variance = self._weight = 0.0

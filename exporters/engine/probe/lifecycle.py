@@ -29,10 +29,11 @@ class Lifecycle:
     Args:
         scheduler: vLLM's.
         clock: the host's monotonic clock, seconds.
-        tell: takes each event, as ``RecordWriter.add_event`` does.
         growth: of the block pools.
 
     Attributes:
+        tell: takes each event, as ``RecordWriter.add_event`` does; set it before the first.
+        changed: whether a request has come, moved or gone since this was last set to False.
         first_schedules: requests scheduled for the first time.
         finished: requests that left with their answer.
         aborted: requests that left without.
@@ -49,18 +50,18 @@ class Lifecycle:
         self,
         scheduler: Any,
         clock: Callable[[], float],
-        tell: Callable[..., None],
         growth: Growth,
     ) -> None:
+        self.tell: Callable[..., None]
+        self.changed = True
         self.first_schedules = self.finished = self.aborted = self.cached_tokens = 0
         self.prefill = PrefillMeter()
         self.preemption = PreemptionMeter()
-        self.load = LoadMeter()
+        self.load = LoadMeter(self.prefill)
         self.waiting = WaitingReasons(scheduler)
         self._growth = growth
         self._scheduler = scheduler
         self._clock = clock
-        self._tell = tell
         self._randomized_ids = ids_are_randomized()
         self._requests: dict[str, TrackedRequest] = {}
         self._finished_tokens = self._generated_tokens = 0
@@ -78,72 +79,86 @@ class Lifecycle:
         self._generated_tokens = max(self._generated_tokens, self._finished_tokens + live)
         return (self._generated_tokens,)
 
-    def queued(self, request: Any) -> None:
-        """Take in a request that was added."""
-        if request.request_id not in self._requests:
-            tracked = TrackedRequest(request, self._randomized_ids, self._clock())
-            self._requests[request.request_id] = tracked
-            self.waiting.unscheduled[request.request_id] = tracked
-            self.waiting.arrived += 1
-            self._event(
-                EventKind.QUEUED,
-                tracked,
-                tokens=request.num_prompt_tokens,
-                detail=getattr(request, "max_tokens", 0) or 0,
-            )
+    def step(self) -> list[float]:
+        """Return the values of a step that hang on requests."""
+        prefill, preemption = self.prefill, self.preemption
+        return [
+            self.first_schedules,
+            self.finished,
+            self.aborted,
+            self.cached_tokens,
+            prefill.prefill_tokens,
+            prefill.recomputed_tokens,
+            preemption.lost_tokens,
+            *preemption.preemptions.values(),
+        ]
 
-    def scheduled(self, output: Any, schedule: int, short_of_blocks: bool) -> None:
+    def queued(self, request: Any, schedule: int) -> None:
+        """Take in a request that was added after so many schedules."""
+        self.changed = True
+        request_id = request.request_id
+        if request_id not in self._requests:
+            now = self._clock()
+            tracked = TrackedRequest(request, self._randomized_ids, now, schedule)
+            self._requests[request_id] = tracked
+            self.waiting.unscheduled[request_id] = tracked
+            most = getattr(request, "max_tokens", 0) or 0
+            self._event(EventKind.QUEUED, tracked, now, request.num_prompt_tokens, most)
+
+    def scheduled(self, output: Any, schedule: int) -> None:
         """Take in a schedule: who runs for the first time, and who runs again.
 
         Args:
             output: vLLM's ``SchedulerOutput``.
             schedule: its number.
-            short_of_blocks: it refused or preempted somebody for want of blocks.
         """
         tokens = output.num_scheduled_tokens
-        self.waiting.scheduled(output, short_of_blocks)
+        now = self._clock()
         for new in output.scheduled_new_reqs:
             tracked = self._requests.get(new.req_id)
             if tracked is not None and tracked.first_scheduled_s is None:
-                now = self._clock()
+                self.changed = True
                 tracked.first_scheduled_s = now
                 self.waiting.unscheduled.pop(new.req_id, None)
                 self.load.queued_for(now - tracked.queued_s)
                 cached = self._begin_prefill(tracked, tokens, schedule)
                 self.first_schedules += 1
                 self.cached_tokens += cached
-                self._event(EventKind.FIRST_SCHEDULED, tracked, tokens=cached)
-        if self.preemption.waiting:
-            for request_id in [rid for rid in self.preemption.waiting if rid in tokens]:
-                tracked = self.preemption.waiting[request_id]
-                cached = self._begin_prefill(tracked, tokens, schedule)
-                self.preemption.resumed(tracked, cached, self._clock())
-                self._event(EventKind.RESUMED, tracked, tokens=cached)
+                self._event(EventKind.FIRST_SCHEDULED, tracked, now, cached)
+        waiting = self.preemption.waiting
+        for request_id in [rid for rid in waiting if rid in tokens] if waiting else ():
+            self.changed = True
+            tracked = waiting[request_id]
+            cached = self._begin_prefill(tracked, tokens, schedule)
+            self.preemption.resumed(tracked, cached, now)
+            self._event(EventKind.RESUMED, tracked, now, cached)
 
     def preempted(self, request: Any, reason: str) -> None:
         """Take in a preemption that is about to happen."""
+        self.changed = True
         lost = computed_tokens(request)
+        now = self._clock()
         tracked = self._requests.get(request.request_id)
-        self.preemption.preempted(tracked, lost, reason, self._clock())
+        self.preemption.preempted(tracked, lost, reason, now)
         if tracked is None:
             return
         self.prefill.end(request.request_id)
         self._growth.leaves(request.request_id)
         detail = PREEMPTION_REASONS.index(reason)
-        self._event(EventKind.PREEMPTED, tracked, tokens=lost, detail=detail)
+        self._event(EventKind.PREEMPTED, tracked, now, lost, detail)
 
     def computed(self, output: Any, schedule: int) -> None:
-        """Take in a completed step, before vLLM does: a request it finishes is gone after."""
-        before = self.prefill.prefill_tokens
+        """Take in a completed step with prefill, before vLLM does."""
+        self.changed = True
         for tracked in self.prefill.step(output.num_scheduled_tokens, schedule):
             self._growth.decodes(tracked.request.request_id)
             if not tracked.first_token:
                 tracked.first_token = True
-                self._event(EventKind.FIRST_TOKEN, tracked)
-        self.load.computed(output, schedule, self.prefill.prefill_tokens - before)
+                self._event(EventKind.FIRST_TOKEN, tracked, self._clock())
 
     def leaving(self, request: Any, in_flight: Iterable[InFlight]) -> None:
         """Take in a request that is about to be freed."""
+        self.changed = True
         request_id = request.request_id
         tracked = self._requests.pop(request_id, None)
         if tracked is None:
@@ -162,7 +177,8 @@ class Lifecycle:
             self.aborted += 1
         else:
             self.finished += 1
-        self._event(EventKind.ABORTED if aborted else EventKind.FINISHED, tracked, tokens=tokens)
+        kind = EventKind.ABORTED if aborted else EventKind.FINISHED
+        self._event(kind, tracked, self._clock(), tokens)
 
     def _begin_prefill(
         self, tracked: TrackedRequest, scheduled: dict[str, int], schedule: int
@@ -175,13 +191,6 @@ class Lifecycle:
         return cached
 
     def _event(
-        self, kind: EventKind, tracked: TrackedRequest, tokens: int = 0, detail: int = 0
+        self, kind: EventKind, tracked: TrackedRequest, now: float, tokens: int = 0, detail: int = 0
     ) -> None:
-        self._tell(
-            tracked.hash,
-            self._clock(),
-            kind,
-            adapter=tracked.adapter,
-            tokens=int(tokens),
-            detail=int(detail),
-        )
+        self.tell(tracked.hash, now, kind, 0, tracked.adapter, int(tokens), int(detail))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from vramscope.exporters.engine.probe.histogram import Histogram
+from vramscope.exporters.engine.probe.requests import PrefillMeter
 
 __all__ = ["QUEUE_BOUNDS_S", "STEP_BOUNDS_S", "LoadMeter"]
 
@@ -26,17 +27,22 @@ class LoadMeter:
     is later (with asynchronous scheduling steps overlap), to its end. So the times add up to the
     time the engine was at work.
 
+    Args:
+        prefill: of the same requests; what it does not count is decode.
+
     Attributes:
         steps: completed.
         batch_requests: requests of the last step.
         batch_tokens: tokens of the last step.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, prefill: PrefillMeter) -> None:
         self.steps = self.batch_requests = self.batch_tokens = 0
-        self._requests = self._decode_tokens = 0
+        self._requests = self._tokens = 0
+        self._prefill = prefill
         self._early_tokens: dict[int, int] = {}
         self._ended_s = 0.0
+        self._new_s: list[float] = []
         self._last_s: deque[float] = deque([0.0], maxlen=LAST_STEPS)
         self._step_s = Histogram("load_step_s", STEP_BOUNDS_S)
         self._queue_s = Histogram("load_queue_s", QUEUE_BOUNDS_S)
@@ -55,11 +61,16 @@ class LoadMeter:
     def scan(self, now_s: float) -> Sequence[float]:
         """Return the values of ``scan_fields``."""
         del now_s
+        new_s, self._new_s = self._new_s, []
+        for seconds in new_s:
+            self._step_s.observe(seconds)
+        self._last_s.extend(new_s)
         last_s = sorted(self._last_s)
+        early = sum(self._early_tokens.values())
         return [
             last_s[math.ceil(len(last_s) * 0.99) - 1],
             self._requests,
-            self._decode_tokens,
+            self._tokens - (self._prefill.prefill_tokens - early),
             *self._step_s.values(),
             *self._queue_s.values(),
         ]
@@ -73,24 +84,24 @@ class LoadMeter:
         if prefill_tokens:
             self._early_tokens[schedule] = self._early_tokens.get(schedule, 0) + prefill_tokens
 
-    def computed(self, output: Any, schedule: int, prefill_tokens: int) -> None:
-        """Take in what a completed step computed.
+    def computed(self, output: Any, schedule: int, began_s: float, now_s: float) -> None:
+        """Take in a step that is complete now.
+
+        What this does at each step is little: the rest is the scan's.
 
         Args:
             output: vLLM's ``SchedulerOutput``.
             schedule: its number.
-            prefill_tokens: those of its tokens that were prefill.
+            began_s: when it began to schedule.
+            now_s: by the same clock.
         """
-        self.batch_requests = len(output.num_scheduled_tokens)
-        self.batch_tokens = output.total_num_scheduled_tokens
-        self._requests += self.batch_requests
-        prefill_tokens += self._early_tokens.pop(schedule, 0)
-        self._decode_tokens += self.batch_tokens - prefill_tokens
-
-    def ended(self, started_s: float, now_s: float) -> None:
-        """Take in when a step was scheduled, and that it ended now."""
-        seconds = now_s - max(started_s, self._ended_s)
         self.steps += 1
+        self.batch_requests = requests = len(output.num_scheduled_tokens)
+        self.batch_tokens = tokens = output.total_num_scheduled_tokens
+        self._requests += requests
+        self._tokens += tokens
+        ended_s = self._ended_s
+        self._new_s.append(now_s - (max(ended_s, began_s)))
         self._ended_s = now_s
-        self._last_s.append(seconds)
-        self._step_s.observe(seconds)
+        if self._early_tokens:
+            self._early_tokens.pop(schedule, None)

@@ -82,10 +82,6 @@ class Pools:
         """Return whether every pool is followed."""
         return {"blocks": all(tracker.attached for tracker in self.trackers)}
 
-    def step(self) -> list[float]:
-        """Return the values of ``step_fields``."""
-        return [n for tracker in self.trackers for n in (tracker.free, tracker.evictable)]
-
     def scan(self, now_s: float) -> Sequence[float]:
         """Return the values of ``scan_fields``."""
         self.computed = computed_by_request(self._scheduler.running)

@@ -38,6 +38,7 @@ class TrackedRequest:
         hash: 64-bit name, from the external id.
         adapter: vLLM's number of its adapter, 0 without.
         queued_s: when it was added.
+        queued_after: the number of schedules before it was added.
         first_scheduled_s: when it was scheduled for the first time; None before.
         preemptions: how often it was preempted.
         preempted_s: when it was preempted last.
@@ -57,18 +58,22 @@ class TrackedRequest:
         "position",
         "preempted_s",
         "preemptions",
+        "queued_after",
         "queued_s",
         "request",
         "since",
         "target",
     )
 
-    def __init__(self, request: Any, randomized: bool, now_s: float = 0.0) -> None:
+    def __init__(
+        self, request: Any, randomized: bool, now_s: float = 0.0, schedules: int = 0
+    ) -> None:
         lora = request.lora_request
         self.request = request
         self.hash = request_hash(external_id(request.request_id, randomized))
         self.adapter: int = lora.lora_int_id if lora is not None else 0
         self.queued_s = now_s
+        self.queued_after = schedules
         self.first_scheduled_s: float | None = None
         self.preemptions = 0
         self.preempted_s = 0.0
@@ -88,23 +93,24 @@ class PrefillMeter:
     Attributes:
         prefill_tokens: computed, prefix-cache hits excluded.
         recomputed_tokens: those below an earlier high-water mark.
+        in_prefill: requests whose prefill is not complete.
     """
 
     def __init__(self) -> None:
         self.prefill_tokens = 0
         self.recomputed_tokens = 0
-        self._in_prefill: dict[str, TrackedRequest] = {}
+        self.in_prefill: dict[str, TrackedRequest] = {}
 
     def begin(self, tracked: TrackedRequest, cached_tokens: int, schedule: int) -> None:
         """Start a prefill at the first token not found in the cache."""
         tracked.position = cached_tokens
         tracked.target = max(int(tracked.request.num_prompt_tokens), tracked.high_water)
         tracked.since = schedule
-        self._in_prefill[tracked.request.request_id] = tracked
+        self.in_prefill[tracked.request.request_id] = tracked
 
     def end(self, request_id: str) -> None:
         """Forget a request that was preempted or left."""
-        self._in_prefill.pop(request_id, None)
+        self.in_prefill.pop(request_id, None)
 
     def step(self, scheduled_tokens: dict[str, int], schedule: int) -> list[TrackedRequest]:
         """Account for a completed step.
@@ -118,11 +124,11 @@ class PrefillMeter:
         """
         done = [
             tracked
-            for request_id, tracked in self._in_prefill.items()
+            for request_id, tracked in self.in_prefill.items()
             if self._advance(tracked, scheduled_tokens.get(request_id, 0), schedule)
         ]
         for tracked in done:
-            del self._in_prefill[tracked.request.request_id]
+            del self.in_prefill[tracked.request.request_id]
         return done
 
     def leave(self, request_id: str, scheduled_tokens: dict[str, int], schedule: int) -> int:
@@ -131,7 +137,7 @@ class PrefillMeter:
         Returns:
             Its prefill tokens, which this counted before the step is complete.
         """
-        tracked = self._in_prefill.get(request_id)
+        tracked = self.in_prefill.get(request_id)
         if tracked is None:
             return 0
         before = self.prefill_tokens

@@ -22,17 +22,13 @@ from vramscope.exporters.engine.probe.slot_waits import SlotWaits
 from vramscope.exporters.engine.probe.static_waste import StaticWaste
 from vramscope.exporters.engine.writer import RecordWriter
 
-__all__ = ["SCAN_FIELDS", "STEP_FIELDS", "SchedulerProbe"]
+__all__ = ["REQUEST_FIELDS", "SCAN_FIELDS", "STEP_FIELDS", "SchedulerProbe"]
 
 SCAN_PERIOD_S = 0.15
 
-STEP_FIELDS = (
-    "time_s",
-    "busy",
-    "events",
-    "steps",
-    "running",
-    "waiting",
+# Of each step. What hangs on the load's requests comes last: most steps change nothing of it.
+STEP_FIELDS = ("time_s", "busy", "steps", "running", "waiting", "batch_requests", "batch_tokens")
+REQUEST_FIELDS = (
     "first_schedules",
     "finished",
     "aborted",
@@ -41,8 +37,6 @@ STEP_FIELDS = (
     "recomputed_tokens",
     "preempted_tokens",
     *(f"preemptions_{reason}" for reason in PREEMPTION_REASONS),
-    "batch_requests",
-    "batch_tokens",
 )
 SCAN_FIELDS = ("scan_time_s",)
 
@@ -61,8 +55,8 @@ class SchedulerProbe:
         self._reservations = Reservations(scheduler, self.guard)
         self._pools = Pools(scheduler, self._reservations, self.guard, clock)
         self._static_waste = StaticWaste(scheduler, self._pools)
-        self._growth = Growth(scheduler, self._pools, self.guard)
-        self._requests = Lifecycle(scheduler, clock, self._tell, self._growth)
+        self._growth = Growth(scheduler, self._pools)
+        self._requests = Lifecycle(scheduler, clock, self._growth)
         self._load = self._requests.load
         lora = getattr(scheduler, "lora_config", None)
         self._slots = SlotWaits(int(lora.max_loras)) if lora else None
@@ -85,11 +79,12 @@ class SchedulerProbe:
         if self._offload is not None:
             self._parts += (self._offload,)
         self._in_flight: deque[InFlight] = deque(maxlen=64)
-        self._schedules = 0
+        self._schedules = self._step_number = 0
         self._schedule_began_s = self._step_began_s = 0.0
-        self._preempting_for: str | None = None
         self._refusals_before = 0
+        self._scheduling = self._resetting = False
         self._busy = self._paused = False
+        self._running = self._waiting = 0
         self._scan_time_s = 0.0
         config = scheduler.vllm_config
         header = identity.engine_header(
@@ -100,13 +95,15 @@ class SchedulerProbe:
                 rundir.run_dir(),
                 identity.record_name(config, "engine"),
                 header,
-                [*STEP_FIELDS, *self._pools.step_fields],
+                [*STEP_FIELDS, *self._pools.step_fields, *REQUEST_FIELDS],
                 [*SCAN_FIELDS, *(name for part in self._parts for name in part.scan_fields)],
                 group=os.environ.get("VRAMSCOPE_GROUP"),
             )
         except BaseException:
             self.guard.stop()  # some parts have hooked already
             raise
+        self._requests.tell = self._writer.add_event
+        self._row = self._writer.row
         self._page_table = PageTableDump(
             scheduler,
             self._pools.pools,
@@ -122,7 +119,7 @@ class SchedulerProbe:
         self._writer.write_state({"capabilities": self._capabilities, "error": None})
         now = self._clock()
         self._scan(now)
-        self._write(now)
+        self._write(now, 0)
 
     @property
     def record(self) -> str:
@@ -165,39 +162,45 @@ class SchedulerProbe:
     # Hooks, in the order of a request's life.
 
     def _after_add(self, _: Any, request: Any) -> None:
-        self._requests.queued(request)
+        self._requests.queued(request, self._schedules)
         if self._slots is not None:
             self._slots.queued(request)
         if not self._busy:
             self._busy = True
-            self._write(self._clock())
+            self._write(self._clock(), len(self._scheduler.running))
 
     def _before_schedule(self, *_: Any, **__: Any) -> None:
-        self._preempting_for = "kv_exhausted"
+        self._scheduling = True
         self._refusals_before = self._reservations.refusals
         self._schedule_began_s = self._clock()
 
     def _after_schedule(self, output: Any, *_: Any, **__: Any) -> None:
-        self._preempting_for = None
-        self._schedules += 1
-        self._in_flight.append((output, self._schedules, self._schedule_began_s))
+        self._scheduling = False
+        self._schedules = number = self._schedules + 1
         short = self._reservations.refusals > self._refusals_before
-        self._requests.scheduled(output, self._schedules, short)
+        self._in_flight.append((output, number, self._schedule_began_s))
+        self._requests.waiting.schedule = number, output.total_num_scheduled_tokens, short
+        if output.scheduled_new_reqs or self._requests.preemption.waiting:
+            self._requests.scheduled(output, number)
         if self._slots is not None:
             self._slots.scheduled(output, self._clock())
 
     def _before_preempt(self, request: Any, *_: Any, **__: Any) -> None:
-        if self._preempting_for == "kv_exhausted":
+        reason = "other"
+        if self._scheduling:
+            reason = "kv_exhausted"
             self._reservations.refused_running()
-        self._requests.preempted(request, self._preempting_for or "other")
+        elif self._resetting:
+            reason = "cache_reset"
+        self._requests.preempted(request, reason)
         if self._slots is not None:
             self._slots.preempted(request)
 
     def _before_reset(self, *_: Any, **__: Any) -> None:
-        self._preempting_for = "cache_reset"
+        self._resetting = True
 
     def _after_reset(self, *_: Any, **__: Any) -> None:
-        self._preempting_for = None
+        self._resetting = False
 
     def _before_free(self, request: Any, *_: Any, **__: Any) -> None:
         self._static_waste.leaving(request)
@@ -208,24 +211,28 @@ class SchedulerProbe:
             self._offload.leaving(request.request_id)
 
     def _before_update(self, output: Any, computed: Any = None, *_: Any, **__: Any) -> None:
-        schedule = self._schedules
+        # Before vLLM does: a request that this step finishes is gone after.
+        number = self._schedules
         while self._in_flight:
-            scheduled, schedule, self._step_began_s = self._in_flight.popleft()
+            scheduled, number, self._step_began_s = self._in_flight.popleft()
             if scheduled is output:
                 break
-        self._requests.computed(output, schedule)
+        self._step_number = number
+        if self._requests.prefill.in_prefill:
+            self._requests.computed(output, number)
         if self._offload is not None:
             self._offload.computed(computed)
 
-    def _after_update(self, *_: Any, **__: Any) -> None:
+    def _after_update(self, _: Any, output: Any, *__: Any, **___: Any) -> None:
         now = self._clock()
-        self._load.ended(self._step_began_s, now)
+        self._load.computed(output, self._step_number, self._step_began_s, now)
+        running = len(self._scheduler.running)
         # vLLM's own answer takes a microsecond and differs for a paused or empty engine only.
-        self._busy = (bool(self._scheduler.running) and not self._paused) or self._has_work()
+        self._busy = (running > 0 and not self._paused) or self._has_work()
         scanned = None
         if now - self._scan_time_s >= self._scan_period_s or not self._busy:
             scanned = self._scan(now)
-        self._write(now)
+        self._write(now, running)
         if scanned is not None:
             self._page_table.after_scan(now, self._busy, scanned)
 
@@ -233,7 +240,7 @@ class SchedulerProbe:
         # A paused engine isn't hung, whatever it holds.
         self._paused = bool(self._scheduler.pause_state)
         self._busy = self._has_work()
-        self._write(self._clock())
+        self._write(self._clock(), len(self._scheduler.running))
 
     def _has_work(self) -> bool:
         return bool(self._scheduler.get_num_unfinished_requests() > 0)
@@ -245,9 +252,6 @@ class SchedulerProbe:
 
     # What the record says.
 
-    def _tell(self, *event: Any, **fields: Any) -> None:
-        self._writer.add_event(*event, **fields)
-
     def _scan(self, now: float) -> list[float]:
         """Write the slow numbers, all of one moment, and return them."""
         values = [now]
@@ -257,30 +261,27 @@ class SchedulerProbe:
         self._scan_time_s = now
         return values
 
-    def _write(self, now: float) -> None:
-        running, waiting = self._scheduler.get_request_counts()
-        requests = self._requests
-        self._writer.write_step(
-            [
-                now,
-                self._busy,
-                self._writer.events,
-                self._load.steps,
-                running,
-                waiting,
-                requests.first_schedules,
-                requests.finished,
-                requests.aborted,
-                requests.cached_tokens,
-                requests.prefill.prefill_tokens,
-                requests.prefill.recomputed_tokens,
-                requests.preemption.lost_tokens,
-                *requests.preemption.preemptions.values(),
-                self._load.batch_requests,
-                self._load.batch_tokens,
-                *self._pools.step(),
-            ]
-        )
+    def _write(self, now: float, running: int) -> None:
+        requests, load, row = self._requests, self._load, self._row
+        changed = requests.changed
+        if changed or running != self._running:
+            self._running, self._waiting = self._scheduler.get_request_counts()
+            row[3], row[4] = self._running, self._waiting
+        # By STEP_FIELDS.
+        row[0] = now
+        row[1] = self._busy
+        row[2] = load.steps
+        row[5] = load.batch_requests
+        row[6] = load.batch_tokens
+        at = len(STEP_FIELDS)
+        for tracker in self._pools.trackers:
+            row[at], row[at + 1] = tracker.now()
+            at += 2
+        if changed:
+            requests.changed = False
+            for index, value in enumerate(requests.step(), at):
+                row[index] = value
+        self._writer.write_step()
 
     def _no_page_table(self, error: str) -> None:
         self._capabilities["page_table"] = False

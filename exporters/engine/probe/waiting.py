@@ -1,7 +1,7 @@
 """The probe's part for the queue: why requests wait, and since when."""
 
 from collections.abc import Sequence
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any
 
 from vramscope.exporters.engine.probe.requests import TrackedRequest
@@ -19,6 +19,9 @@ WAITING_REASONS = (
     "arrived",
     "other",
 )
+Schedule = tuple[int, int, bool]
+"""Its number, its tokens, and whether it was short of blocks: it refused or preempted somebody for
+want of them."""
 BLOCKED = {
     "WAITING_FOR_REMOTE_KVS": "remote_kv",
     "WAITING_FOR_STRUCTURED_OUTPUT_GRAMMAR": "grammar",
@@ -37,14 +40,11 @@ class WaitingReasons:
     """
 
     def __init__(self, scheduler: Any) -> None:
-        self.arrived = 0
-        """Requests added since the last schedule: it has not seen them."""
-        self.short_of_blocks = False
-        """Whether the last schedule refused or preempted a request for want of blocks."""
+        self.schedule: Schedule = (0, 0, False)
+        """The last one."""
         self.unscheduled: dict[str, TrackedRequest] = {}
         """Requests never scheduled yet, oldest first."""
         self._scheduler = scheduler
-        self._batch_tokens = 0
         self.scan_fields = (
             *(f"waiting_{reason}" for reason in WAITING_REASONS),
             "waiting_oldest_s",
@@ -57,12 +57,6 @@ class WaitingReasons:
             "waiting_reasons": hasattr(scheduler, "max_num_scheduled_tokens")
             and _most_running(scheduler) is not None
         }
-
-    def scheduled(self, output: Any, short_of_blocks: bool) -> None:
-        """Take in a schedule."""
-        self.arrived = 0
-        self.short_of_blocks = short_of_blocks
-        self._batch_tokens = output.total_num_scheduled_tokens
 
     def scan(self, now_s: float) -> Sequence[float]:
         """Return the values of ``scan_fields``."""
@@ -78,24 +72,31 @@ class WaitingReasons:
         if aside > len(looked_at):
             for reason, count in counts.items():
                 counts[reason] = count * aside // len(looked_at)
-        counts["arrived"] = min(self.arrived, waiting - sum(counts.values()))
+        counts["arrived"] = min(self._arrived(), waiting - sum(counts.values()))
         counts[self._common_reason()] += waiting - sum(counts.values())
         oldest = next(iter(self.unscheduled.values()), None)
         return [*counts.values(), 0.0 if oldest is None else now_s - oldest.queued_s]
 
+    def _arrived(self) -> int:
+        """Return how many requests were added since the last schedule: it has not seen them."""
+        number, _, _ = self.schedule
+        newest = reversed(self.unscheduled.values())
+        return sum(1 for _ in takewhile(lambda one: one.queued_after == number, newest))
+
     def _common_reason(self) -> str:
         """Return what ended the last schedule for all that it didn't reach."""
         scheduler = self._scheduler
+        _, batch_tokens, short_of_blocks = self.schedule
         paused = getattr(scheduler, "_pause_state", None)
         if paused is not None and paused.name != "UNPAUSED":
             return "paused"
-        if self.short_of_blocks:
+        if short_of_blocks:
             return "kv_blocks"
         most = _most_running(scheduler)
         if most is not None and len(scheduler.running) >= most:
             return "batch_full"
         budget = getattr(scheduler, "max_num_scheduled_tokens", None)
-        if budget is not None and self._batch_tokens >= budget:
+        if budget is not None and batch_tokens >= budget:
             return "token_budget"
         return "other"
 

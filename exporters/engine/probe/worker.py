@@ -23,7 +23,7 @@ REFRESH_PERIOD_S = 10.0
 """Between scans of a worker in which nothing that it counts has changed."""
 ADAPTER_ROWS = 32
 
-STEP_FIELDS = ("time_s", "events")
+STEP_FIELDS = ("time_s",)
 SCAN_FIELDS = ("scan_time_s",)
 
 
@@ -104,7 +104,7 @@ class WorkerProbe:
 
     def _write_step(self, now: float) -> None:
         lora = [] if self._adapters is None else self._adapters.step()
-        self._writer.write_step([now, self._writer.events, *lora])
+        self._writer.write_step([now, *lora])
 
     def _write_scan(self, now: float) -> None:
         # After the step: a reader that takes the scan first never sees it ahead of the totals.

@@ -143,7 +143,8 @@ class Machine(RuleBasedStateMachine):
         self.reservations.scan(self.now_s)
         values = self.probe.scan(self.now_s)
         said = dict(zip(self.probe.scan_fields, values, strict=True))
-        said |= dict(zip(self.probe.step_fields, self.probe.step(), strict=True))
+        now = [number for tracker in self.probe.trackers for number in tracker.now()]
+        said |= dict(zip(self.probe.step_fields, now, strict=True))
         running = {one.request_id: one.num_computed_tokens for one in self.running}
         wrong = []
         group = 0

@@ -1,10 +1,12 @@
 """Each event is told once, whatever happens to the record in between."""
 
+import struct
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from vramscope.exporters.engine import record
 from vramscope.exporters.engine.host import HostRecords
 from vramscope.exporters.engine.record import EventKind, Tier
 from vramscope.exporters.engine.writer import RecordWriter
@@ -16,12 +18,18 @@ class Engine:
     def __init__(self, folder: Path, role: str = "engine", rank: int = 0, slots: int = 8) -> None:
         header = {"role": role, "engine": "a", "dp_rank": 0, "rank": rank}
         name = f"a.dp0.{role}{rank}"
-        self.writer = RecordWriter(folder, name, header, ["events"], ring_slots=slots)
+        self.writer = RecordWriter(folder, name, header, ["steps"], ring_slots=slots)
 
     def tell(self, *requests: int, time_s: float = 1.0, kind: EventKind = EventKind.QUEUED) -> None:
         for request in requests:
             self.writer.add_event(request, time_s, kind, tier=Tier.NONE)
-        self.writer.write_step([self.writer.events])
+        self.writer.write_step([1])
+
+    def write_payload(self, payload: bytes) -> None:
+        """Write a step as no writer of ours does."""
+        with self.writer.path.open("r+b") as file:
+            file.seek(self.writer.layout.step.offset)
+            file.write(record.encode_cell(1, payload))
 
 
 @pytest.fixture
@@ -51,8 +59,8 @@ def test_overrun_says_how_many_are_lost(tmp_path: Path, host: HostRecords) -> No
     engine = Engine(tmp_path, slots=8)
     engine.tell(0)
     take(host)
-    engine.tell(*range(1, 12))
-    assert take(host) == (list(range(4, 12)), 3)
+    engine.tell(*range(1, 20))  # the step has 16 to 19, the ring the 8 before
+    assert take(host) == (list(range(8, 20)), 7)
     engine.writer.close()
 
 
@@ -61,7 +69,7 @@ def test_what_was_overwritten_before_the_first_look_is_not_called_lost(
 ) -> None:
     engine = Engine(tmp_path, slots=8)
     engine.tell(*range(20))
-    assert take(host) == (list(range(12, 20)), 0)
+    assert take(host) == (list(range(8, 20)), 0)
     engine.writer.close()
 
 
@@ -91,12 +99,24 @@ def test_events_of_rank_0s_worker_stand_among_the_engines(
         one.writer.close()
 
 
-@pytest.mark.parametrize("written", [float("nan"), float("inf"), 1e300])
-def test_record_whose_number_of_events_is_none_is_passed_over(
-    tmp_path: Path, host: HostRecords, written: float
+@pytest.mark.parametrize("ring_events", [2**63, 2**64 - 1])
+def test_record_whose_number_of_events_is_wrong_ends_nobody_else(
+    tmp_path: Path, host: HostRecords, ring_events: int
 ) -> None:
     bad, good = Engine(tmp_path, rank=1), Engine(tmp_path, slots=8)
-    bad.writer.write_step([written])
+    bad.write_payload(struct.pack("<Qd", ring_events, 1.0))
+    good.tell(7)
+    told, _ = take(host)
+    assert told == [7]
+    bad.writer.close()
+    good.writer.close()
+
+
+def test_record_whose_step_has_half_an_event_is_passed_over(
+    tmp_path: Path, host: HostRecords
+) -> None:
+    bad, good = Engine(tmp_path, rank=1), Engine(tmp_path, slots=8)
+    bad.write_payload(struct.pack("<Qd", 0, 1.0) + bytes(record.EVENT.size // 2))
     good.tell(7)
     told, _ = take(host)
     assert told == [7]

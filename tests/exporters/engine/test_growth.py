@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
+from vramscope.exporters.engine.probe.blocks import PoolTracker
 from vramscope.exporters.engine.probe.growth import WINDOW_S, Growth
 from vramscope.exporters.engine.probe.hooks import Guard
+
+BLOCK = SimpleNamespace(block_id=0, ref_cnt=0, block_hash=None, _block_hash=None, is_null=False)
 
 
 class Pool:
@@ -15,6 +18,7 @@ class Pool:
 
     def __init__(self, free: int) -> None:
         self.free_block_queue = SimpleNamespace(num_free_blocks=free)
+        self.blocks = [BLOCK]
 
     def take(self, blocks: int) -> None:
         self.free_block_queue.num_free_blocks -= blocks
@@ -28,19 +32,19 @@ class Stand:
 
     def __init__(self) -> None:
         self.pool = Pool(100)
-        self.tables: dict[str, list[int]] = {}
+        self.tables: dict[str, list[Any]] = {}
+        self.errors: list[str] = []
         self.scheduler = SimpleNamespace(running=["somebody"])
         self.pools = SimpleNamespace(
             pools=[self.pool],
-            trackers=[SimpleNamespace(pool=self.pool)],
+            trackers=[PoolTracker(self.pool, Guard(self.errors.append), lambda: 0.0)],
             by_pool=[[SimpleNamespace(req_to_blocks=self.tables)]],
             usable=[100],
         )
-        self.errors: list[str] = []
-        self.growth = Growth(self.scheduler, self.pools, Guard(self.errors.append))  # type: ignore[arg-type]
+        self.growth = Growth(self.scheduler, self.pools)  # type: ignore[arg-type]
 
     def take(self, name: str, blocks: int) -> None:
-        self.tables.setdefault(name, []).extend([0] * blocks)
+        self.tables.setdefault(name, []).extend([BLOCK] * blocks)
         self.pool.take(blocks)
 
     def scan(self, now_s: float) -> dict[str, float]:

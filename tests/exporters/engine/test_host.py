@@ -154,7 +154,7 @@ def test_one_broken_record_never_hides_the_others(records: Any, host: HostRecord
     readings = {reading.source: reading for reading in host.read()}
     assert readings["engine:a"].error is None
     for name, complaint in {
-        "newer": "schema 9 is newer than 2",
+        "newer": "schema 9 is newer than 3",
         "cut": f"truncated: 500 of {len(whole)} bytes",
         "text": "not a vramscope record",
         "empty": "truncated: 0 bytes",

@@ -14,7 +14,7 @@ from vramscope.exporters.engine.reader import RecordReader
 from vramscope.exporters.engine.record import EventKind, RecordError
 from vramscope.exporters.engine.writer import RecordWriter
 
-FIELDS = ("time_s", "steps", "events")
+FIELDS = ("time_s", "steps")
 
 CHILD = """
 import sys, pathlib
@@ -43,10 +43,19 @@ def reader(writer: RecordWriter) -> Iterator[RecordReader]:
 def test_header_and_steps_arrive(writer: RecordWriter, reader: RecordReader) -> None:
     assert reader.header["engine"] == "a"
     assert reader.step() == {}
-    writer.write_step([1.5, 2, 0])
-    assert reader.step() == {"time_s": 1.5, "steps": 2.0, "events": 0.0}
-    writer.write_step([1.6, 3, 0])
+    writer.write_step([1.5, 2])
+    assert reader.step() == {"time_s": 1.5, "steps": 2.0}
+    writer.write_step([1.6, 3])
     assert reader.step()["steps"] == 3
+
+
+def test_fields_that_are_not_written_keep_their_values(
+    writer: RecordWriter, reader: RecordReader
+) -> None:
+    writer.write_step([1.5, 2])
+    writer.add_event(11, 1.0, EventKind.QUEUED)
+    writer.write_step([1.6])
+    assert reader.step() == {"time_s": 1.6, "steps": 2.0}
 
 
 def test_state_arrives(writer: RecordWriter, reader: RecordReader) -> None:
@@ -59,7 +68,7 @@ def test_thousands_of_adapters_do_not_silence_the_rest(
 ) -> None:
     names = [f"adapter-{number:060}" for number in range(9000)]
     adapters = {"resident": dict.fromkeys(names, "cpu"), "bytes": dict.fromkeys(names, 65536)}
-    writer.write_step([1.5, 2, 0])
+    writer.write_step([1.5, 2])
     writer.write_state({"error": None, **adapters})
     assert reader.state() == {"error": None, "adapters_omitted": True}
     assert reader.step()["steps"] == 2  # nor run over what comes after the state
@@ -67,21 +76,34 @@ def test_thousands_of_adapters_do_not_silence_the_rest(
 
 def test_events_become_visible_with_their_step(writer: RecordWriter, reader: RecordReader) -> None:
     writer.add_event(11, 1.0, EventKind.QUEUED, tokens=5)
-    assert writer.events == 1
-    writer.write_step([1, 1, writer.events])
-    events, lost = reader.events(0, 1)
+    writer.write_step([1, 1])
+    events, lost, following = reader.events(0)
     assert [(e.number, e.request, e.kind, e.tokens) for e in events] == [(0, 11, 1, 5)]
-    assert lost == 0
+    assert (lost, following) == (0, 1)
+
+
+def test_no_event_is_lost_or_told_twice_while_they_move_to_the_ring(
+    writer: RecordWriter, reader: RecordReader
+) -> None:
+    told, first = [], 0
+    for step in range(30):
+        for k in range(step % 4):
+            writer.add_event(step * 10 + k, 0.0, EventKind.QUEUED)
+        writer.write_step([0, step])
+        events, lost, first = reader.events(first)
+        assert lost == 0
+        told += [e.request for e in events]
+    assert told == [step * 10 + k for step in range(30) for k in range(step % 4)]
 
 
 def test_overrun_events_are_counted_as_lost(writer: RecordWriter, reader: RecordReader) -> None:
-    for step in range(3):  # 9 events, 4 slots: the ring comes round inside a batch
+    for step in range(7):  # 21 events: 20 have gone to the ring, which has kept 4
         for k in range(3):
             writer.add_event(step * 3 + k, 0.0, EventKind.QUEUED)
-        writer.write_step([0, step, writer.events])
-    events, lost = reader.events(2, 9)
-    assert [e.request for e in events] == [5, 6, 7, 8]
-    assert lost == 3
+        writer.write_step([0, step])
+    events, lost, following = reader.events(2)
+    assert [e.request for e in events] == [16, 17, 18, 19, 20]
+    assert (lost, following) == (14, 21)
 
 
 def test_batch_longer_than_the_ring_keeps_the_newest(
@@ -89,10 +111,10 @@ def test_batch_longer_than_the_ring_keeps_the_newest(
 ) -> None:
     for k in range(11):
         writer.add_event(k, 0.0, EventKind.QUEUED)
-    writer.write_step([0, 1, writer.events])
-    events, lost = reader.events(0, 11)
-    assert [e.request for e in events] == [7, 8, 9, 10]
-    assert lost == 7
+    writer.write_step([0, 1])
+    events, lost, _ = reader.events(0)
+    assert [e.request for e in events] == [4, 5, 6, 7, 8, 9, 10]
+    assert lost == 4
 
 
 def test_only_owner_and_group_may_read(writer: RecordWriter, tmp_path: Path) -> None:
@@ -124,17 +146,17 @@ def test_engine_named_with_slashes_stays_in_its_folder(tmp_path: Path) -> None:
 def test_truncated_while_open_is_an_error_and_no_crash(
     writer: RecordWriter, reader: RecordReader
 ) -> None:
-    writer.write_step([1, 1, 0])
+    writer.write_step([1, 1])
     os.truncate(writer.path, 200)
     with pytest.raises(RecordError, match="truncated: step"):
         reader.step()
-    writer.write_step([2, 2, 0])  # the engine's side goes on
+    writer.write_step([2, 2])  # the engine's side goes on
 
 
 def test_damaged_step_is_an_error_after_bounded_tries(
     writer: RecordWriter, reader: RecordReader
 ) -> None:
-    writer.write_step([1, 1, 0])
+    writer.write_step([1, 1])
     with writer.path.open("r+b") as file:
         file.seek(writer.layout.step.offset + 20)
         file.write(b"\xff")

@@ -24,14 +24,14 @@ def test_preamble_comes_back() -> None:
 def test_newer_schema_is_named_and_says_what_to_do() -> None:
     data = bytearray(record.encode_preamble(LAYOUT))
     struct.pack_into("<I", data, 8, record.SCHEMA + 1)
-    with pytest.raises(RecordError, match=r"schema 3 is newer than 2.*upgrade vramscope"):
+    with pytest.raises(RecordError, match=r"schema 4 is newer than 3.*upgrade vramscope"):
         record.decode_preamble(bytes(data), LAYOUT.file_bytes)
 
 
 def test_older_schema_is_named_and_says_what_to_do() -> None:
     data = bytearray(record.encode_preamble(LAYOUT))
     struct.pack_into("<I", data, 8, record.SCHEMA - 1)
-    with pytest.raises(RecordError, match=r"schema 1 is older than 2.*restart the engine"):
+    with pytest.raises(RecordError, match=r"schema 2 is older than 3.*restart the engine"):
         record.decode_preamble(bytes(data), LAYOUT.file_bytes)
 
 
@@ -80,14 +80,18 @@ def test_cell_never_written_is_refused() -> None:
     assert record.decode_cell(bytes(100)) is None
 
 
+def packed(event: Event) -> bytes:
+    return record.EVENT.pack(*event[:5], 0, *event[5:])
+
+
 def test_event_comes_back() -> None:
     event = Event(9, 2**63, 12.5, EventKind.PREEMPTED, Tier.CPU, 3, 4096, 1)
-    assert record.decode_event(record.encode_event(event)) == event
+    assert record.decode_event(record.encode_event(packed(event))) == event
 
 
 def test_half_written_event_is_refused() -> None:
-    old = record.encode_event(Event(1, 5, 1.0, EventKind.QUEUED))
-    new = record.encode_event(Event(9, 6, 2.0, EventKind.FINISHED))
+    old = record.encode_event(packed(Event(1, 5, 1.0, EventKind.QUEUED)))
+    new = record.encode_event(packed(Event(9, 6, 2.0, EventKind.FINISHED)))
     assert record.decode_event(new[:20] + old[20:]) is None
 
 

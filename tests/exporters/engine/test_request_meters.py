@@ -132,25 +132,31 @@ def output(**tokens: int) -> Any:
 
 
 def test_decode_tokens_are_what_a_step_computed_beyond_prefill() -> None:
-    meter = LoadMeter()
-    meter.computed(output(a=64, b=1, c=1), schedule=1, prefill_tokens=64)
+    prefill = PrefillMeter()
+    meter = LoadMeter(prefill)
+    prefill.prefill_tokens = 64
+    meter.computed(output(a=64, b=1, c=1), schedule=1, began_s=0.0, now_s=1.0)
     fields = scanned(meter)
     assert (fields["load_requests"], fields["load_decode_tokens"]) == (3, 2)
     assert (meter.batch_requests, meter.batch_tokens) == (3, 66)
 
 
 def test_prefill_counted_when_its_request_left_is_no_decode_when_the_step_completes() -> None:
-    meter = LoadMeter()
+    prefill = PrefillMeter()
+    meter = LoadMeter(prefill)
+    prefill.prefill_tokens = 64
     meter.left_early(schedule=1, prefill_tokens=64)
-    meter.computed(output(a=64, b=1), schedule=1, prefill_tokens=0)
+    assert scanned(meter)["load_decode_tokens"] == 0
+    meter.computed(output(a=64, b=1), schedule=1, began_s=0.0, now_s=1.0)
     assert scanned(meter)["load_decode_tokens"] == 1
 
 
 def test_times_of_overlapping_steps_add_up_to_the_time_at_work() -> None:
-    meter = LoadMeter()
-    meter.ended(started_s=10.0, now_s=10.5)
-    meter.ended(started_s=10.2, now_s=11.0)  # scheduled while the step before ran
-    meter.ended(started_s=12.0, now_s=12.25)  # after a pause
+    meter = LoadMeter(PrefillMeter())
+    meter.computed(output(a=1), schedule=1, began_s=10.0, now_s=10.5)
+    # Scheduled while the step before ran; then after a pause.
+    meter.computed(output(a=1), schedule=2, began_s=10.2, now_s=11.0)
+    meter.computed(output(a=1), schedule=3, began_s=12.0, now_s=12.25)
     fields = scanned(meter)
     assert fields["load_step_s_sum"] == 0.5 + 0.5 + 0.25
     assert fields["load_step_s_count"] == meter.steps == 3
@@ -192,8 +198,11 @@ class _Values(dict[int, Any]):
 
 def reasons(of: Any, batch_tokens: int = 8, short_of_blocks: bool = False, arrived: int = 0) -> Any:
     part = WaitingReasons(of)
-    part.scheduled(SimpleNamespace(total_num_scheduled_tokens=batch_tokens), short_of_blocks)
-    part.arrived = arrived
+    part.schedule = (7, batch_tokens, short_of_blocks)
+    for name in "abc":
+        part.unscheduled[name] = tracked(name)
+    for name in "abc"[3 - arrived :]:
+        part.unscheduled[name].queued_after = 7
     fields = scanned(part)
     return {
         name.removeprefix("waiting_"): count
