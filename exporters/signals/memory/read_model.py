@@ -33,6 +33,7 @@ HARMLESS = re.compile(
     | initial_context_length | do_layer_norm_before | layer_norm_elementwise_affine | init_std
     | layerdrop | prefix | scale_attn.* | reorder_and_upcast_attn | summary_.* | n_ctx
     | max_window_layers | use_qk_norm | mixer_rms_eps | use_mamba_kernels | use_mambapy
+    | expand | d_inner | norm_before_gate | rms_norm | num_nextn_predict_layers
     | swiglu_limit | num_logits_to_keep | sliding_window | sliding_window_pattern
     """,
     re.VERBOSE,

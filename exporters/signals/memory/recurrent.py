@@ -44,7 +44,7 @@ def mamba1(
         *linear("mixer.x_proj", step_rank + 2 * state, inner, columns(inner, "intermediate size")),
         *linear("mixer.dt_proj", inner, step_rank, channels, bias=True),
         Tensor("mixer.A_log", (inner, state), channels, bits=32),
-        Tensor("mixer.D", (inner,), channels, bits=32),
+        Tensor("mixer.D", (inner,), channels),
         *linear("mixer.out_proj", hidden, inner, columns(inner, "intermediate size"), bias=bias),
     )
     if norms:

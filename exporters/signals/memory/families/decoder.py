@@ -9,7 +9,7 @@ from vramscope.exporters.signals.memory.model import Layer, Model
 from vramscope.exporters.signals.memory.parts import attention, embedding, norm
 from vramscope.exporters.signals.memory.tensor import Tensor
 
-__all__ = ["Decoder", "read_decoder", "windows"]
+__all__ = ["Decoder", "no_window", "read_decoder", "windows"]
 
 BITS = {"bfloat16": 16, "float16": 16, "float32": 32}
 MOST_LAYERS = 10_000
@@ -175,6 +175,14 @@ def windows(fields: ConfigFields, layers: int, *, pattern: int | None = None) ->
     if "sliding_attention" in kinds and window is None:
         raise fields.missing(["sliding_window"])
     return [window if kind == "sliding_attention" else None for kind in kinds]
+
+
+def no_window(fields: ConfigFields) -> None:
+    """Refuse what vLLM refuses too: a window in some layers of a Qwen."""
+    fields.optional_size("sliding_window")
+    fields.count("max_window_layers", default=0)
+    if fields.flag("use_sliding_window", default=False):
+        raise fields.error("use_sliding_window", True, "false: windows of these are not known here")
 
 
 def _element_bits(fields: ConfigFields) -> int:

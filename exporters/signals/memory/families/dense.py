@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from vramscope.exporters.signals.memory.config_fields import ConfigFields
-from vramscope.exporters.signals.memory.families.decoder import read_decoder, windows
+from vramscope.exporters.signals.memory.families.decoder import no_window, read_decoder, windows
 from vramscope.exporters.signals.memory.model import Layer, Model
 from vramscope.exporters.signals.memory.parts import gated_mlp, norm, plain_mlp
 from vramscope.exporters.signals.memory.tensor import Tensor
@@ -19,13 +19,13 @@ def llama(fields: ConfigFields, architecture: str) -> Model:
 
 def qwen2(fields: ConfigFields, architecture: str) -> Model:
     """Qwen2: queries, keys and values have a bias."""
-    _no_window(fields)
+    no_window(fields)
     return _llama_like(fields, architecture, qkv_bias=True, windowed=False)
 
 
 def qwen3(fields: ConfigFields, architecture: str) -> Model:
     """Qwen3: queries and keys are normalised by head."""
-    _no_window(fields)
+    no_window(fields)
     bias = fields.flag("attention_bias", default=False)
     return _llama_like(
         fields, architecture, qkv_bias=bias, output_bias=bias, qk_norm=True, windowed=False
@@ -157,11 +157,3 @@ def _gemma(fields: ConfigFields, architecture: str, *, pattern: int, qk_norm: bo
         for window in windows(fields, decoder.layers, pattern=pattern)
     ]
     return decoder.model(architecture, layers, inner)
-
-
-def _no_window(fields: ConfigFields) -> None:
-    """Refuse what vLLM refuses too: a window in some layers of a Qwen."""
-    fields.optional_size("sliding_window")
-    fields.count("max_window_layers", default=0)
-    if fields.flag("use_sliding_window", default=False):
-        raise fields.error("use_sliding_window", True, "false: windows of these are not known here")

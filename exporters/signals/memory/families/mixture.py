@@ -5,7 +5,12 @@ from dataclasses import replace
 
 from vramscope.exporters.signals.memory.cache import AttentionCache
 from vramscope.exporters.signals.memory.config_fields import ConfigFields
-from vramscope.exporters.signals.memory.families.decoder import Decoder, read_decoder, windows
+from vramscope.exporters.signals.memory.families.decoder import (
+    Decoder,
+    no_window,
+    read_decoder,
+    windows,
+)
 from vramscope.exporters.signals.memory.model import Layer, Model
 from vramscope.exporters.signals.memory.parts import (
     experts,
@@ -34,6 +39,7 @@ def mixtral(fields: ConfigFields, architecture: str) -> Model:
 def qwen3_moe(fields: ConfigFields, architecture: str) -> Model:
     """Qwen3 MoE: normalised heads; a mixture in all layers but those that are named."""
     decoder = read_decoder(fields)
+    no_window(fields)
     bias = fields.flag("attention_bias", default=False)
     attention = decoder.attention(qkv_bias=bias, output_bias=bias, qk_norm=True)
     mlp, inner = qwen_mlp(fields, decoder)
@@ -92,6 +98,8 @@ def gpt_oss(fields: ConfigFields, architecture: str) -> Model:
 def deepseek(fields: ConfigFields, architecture: str) -> Model:
     """DeepSeek V2 and V3: latent attention, the first layers with a plain MLP."""
     latent = fields.size("kv_lora_rank")
+    if fields.flag("attention_bias", default=False):
+        raise fields.error("attention_bias", True, "false: biases of MLA are not known here")
     nope, rope = fields.size("qk_nope_head_dim"), fields.size("qk_rope_head_dim")
     value = fields.size("v_head_dim")
     decoder = replace(read_decoder(fields), kv_heads=1)
