@@ -41,6 +41,7 @@ examples:
 exit codes: 0 it fits, 1 it does not or can't be planned, 2 misused
 """
 LENGTHS = (1024, 4096, 16384)
+DTYPES = {"bfloat16": 16, "float16": 16, "float32": 32}
 KV_DTYPES = {"auto": None, "bfloat16": 2, "float16": 2, "fp8": 1, "fp8_e4m3": 1, "fp8_e5m2": 1}
 
 
@@ -55,6 +56,7 @@ def main(argv: Sequence[str]) -> int:
         want_library(options.output, "plan")
     path = Path(options.model)
     model, quantization = read_model(read_config_file(path), str(path))
+    model = replace(model, element_bits=_loaded_bits(options.dtype, model))
     target = _target(options.gpu, options.gpu_memory)
     shape = _shape(options)
     comparison: Comparison | None = None
@@ -120,6 +122,12 @@ def _parser() -> argparse.ArgumentParser:
         "--max-num-batched-tokens", metavar="N", type=_count, default=8192, help="default 8192"
     )
     parser.add_argument(
+        "--dtype",
+        choices=("auto", *DTYPES),
+        default="auto",
+        help="as vLLM loads it (default auto: the config's, and 16 bits for float32)",
+    )
+    parser.add_argument(
         "--kv-cache-dtype", choices=tuple(KV_DTYPES), default="auto", help="default auto"
     )
     parser.add_argument("--enforce-eager", action="store_true", help="no CUDA graphs")
@@ -181,6 +189,10 @@ def _shape(options: argparse.Namespace) -> EngineShape:
         enforce_eager=options.enforce_eager,
     )
     return replace(shape, max_loras=1) if options.adapters and not options.max_loras else shape
+
+
+def _loaded_bits(dtype: str, model: Model) -> int:
+    return min(16, model.checkpoint_bits) if dtype == "auto" else DTYPES[dtype]
 
 
 def _lengths(given: Sequence[int] | None, model: Model) -> list[int]:

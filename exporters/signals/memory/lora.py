@@ -2,10 +2,36 @@
 
 from collections.abc import Collection
 
+from vramscope.exporters.errors import VramscopeError
 from vramscope.exporters.signals.memory.model import Model
 from vramscope.exporters.signals.memory.tensor import Tensor
 
-__all__ = ["adapter_bytes", "slot_bytes", "target_names"]
+__all__ = ["NoAdaptersError", "adapter_bytes", "slot_bytes", "target_names"]
+
+# vLLM's classes without SupportsLoRA.
+WITHOUT_ADAPTERS = (
+    "FalconForCausalLM",
+    "FalconMambaForCausalLM",
+    "GPT2LMHeadModel",
+    "Mamba2ForCausalLM",
+    "MambaForCausalLM",
+)
+# Those whose ``embedding_modules`` are not empty: embedding and output projection have slots too.
+WITH_EMBEDDINGS = (
+    "JambaForCausalLM",
+    "Llama4ForCausalLM",
+    "LlamaForCausalLM",
+    "MixtralForCausalLM",
+    "NemotronHForCausalLM",
+    "Phi3ForCausalLM",
+    "Qwen3ForCausalLM",
+    "Qwen3MoeForCausalLM",
+)
+ALSO_LINEAR = ("router.weight", "shared_expert_gate.weight")
+
+
+class NoAdaptersError(VramscopeError):
+    """vLLM serves no adapters with this architecture."""
 
 
 def target_names(model: Model) -> tuple[str, ...]:
@@ -42,8 +68,20 @@ def slot_bytes(
 
     Raises:
         LayoutError: the model can't be split so.
+        NoAdaptersError: vLLM serves none with this architecture.
+
+    Source:
+        vLLM 0.32, vllm/lora/layers and each model's ``embedding_modules``.
     """
-    return _bytes(model, max_rank, None, element_bits, tensor_ranks)
+    if model.architecture in WITHOUT_ADAPTERS:
+        raise NoAdaptersError(f"{model.architecture}: vLLM serves no LoRA adapters with it")
+    slot = _bytes(model, max_rank, None, element_bits, tensor_ranks)
+    if model.architecture in WITH_EMBEDDINGS:
+        # Every rank has all of the vocabulary here. A tied output projection has no slot.
+        tables = 1 if model.tied else 2
+        elements = tables * max_rank * (model.vocabulary + model.hidden_size)
+        slot += elements * (element_bits or model.element_bits) // 8
+    return slot
 
 
 def _bytes(
@@ -63,7 +101,7 @@ def _bytes(
 
 
 def _matrices(tensors: tuple[Tensor, ...]) -> list[Tensor]:
-    return [tensor for tensor in tensors if tensor.linear]
+    return [one for one in tensors if one.linear or one.name.endswith(ALSO_LINEAR)]
 
 
 def _short(tensor: Tensor) -> str:

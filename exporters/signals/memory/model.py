@@ -32,7 +32,8 @@ class Model:
         intermediate_size: widest of an MLP, of all experts that a token goes to.
         vocabulary: tokens, without padding.
         max_length: tokens of a sequence at most, by the config.
-        element_bits: of a weight that no quantisation replaces.
+        checkpoint_bits: of a weight in the checkpoint that no quantisation replaces.
+        element_bits: of the same as it is loaded.
         heads: query heads; 0 for a model without attention.
         embedding: tensors before the layers.
         layers: in order.
@@ -47,6 +48,7 @@ class Model:
     intermediate_size: int
     vocabulary: int
     max_length: int
+    checkpoint_bits: int
     element_bits: int
     heads: int
     embedding: tuple[Tensor, ...]

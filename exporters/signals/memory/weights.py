@@ -30,7 +30,7 @@ class Parallelism:
 def checkpoint_bytes(model: Model, quantization: Quantization | None = None) -> int:
     """Return bytes of all tensors as a checkpoint has them, without what vLLM pads."""
     return sum(
-        tensor.copies * _bytes(name, tensor, tensor.shape, model.element_bits, quantization)
+        tensor.copies * _bytes(name, tensor, tensor.shape, model.checkpoint_bits, quantization)
         for name, tensor in _named(model, range(len(model.layers)), first=True, last=True)
     )
 

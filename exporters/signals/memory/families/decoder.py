@@ -98,6 +98,7 @@ class Decoder:
             intermediate_size=intermediate,
             vocabulary=self.vocabulary,
             max_length=self.max_length,
+            checkpoint_bits=self.element_bits,
             element_bits=self.element_bits,
             heads=self.heads,
             embedding=(*embedding("embed_tokens", self.vocabulary, self.hidden), *before),
