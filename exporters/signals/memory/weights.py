@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from vramscope.exporters.signals.memory.model import Layer, Model
 from vramscope.exporters.signals.memory.quantization import Quantization
@@ -28,9 +28,14 @@ class Parallelism:
 
 
 def checkpoint_bytes(model: Model, quantization: Quantization | None = None) -> int:
-    """Return bytes of all tensors as a checkpoint has them, without what vLLM pads."""
+    """Return bytes of all tensors as a checkpoint has them, without what vLLM pads.
+
+    All are taken to be of the config's precision, as transformers saves them. Some publishers
+    keep the few elements of a state's decay or of a router's correction in 32 bits.
+    """
     return sum(
-        tensor.copies * _bytes(name, tensor, tensor.shape, model.checkpoint_bits, quantization)
+        tensor.copies
+        * _bytes(name, replace(tensor, bits=None), tensor.shape, model.checkpoint_bits, quantization)
         for name, tensor in _named(model, range(len(model.layers)), first=True, last=True)
     )
 

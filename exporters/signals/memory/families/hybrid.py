@@ -10,6 +10,8 @@ from vramscope.exporters.signals.memory.tensor import Tensor
 
 __all__ = ["jamba", "mamba", "mamba_2", "nemotron_h", "qwen3_next"]
 
+STATE_BITS = {"auto": None, "float32": 32, "bfloat16": 16, "float16": 16}
+
 
 def mamba(fields: ConfigFields, architecture: str) -> Model:
     """Mamba and Falcon-Mamba: states only."""
@@ -98,6 +100,7 @@ def nemotron_h(fields: ConfigFields, architecture: str) -> Model:
         fields.size("conv_kernel"),
         bias=fields.flag("mamba_proj_bias", "use_bias", default=False),
         conv_bias=fields.flag("use_conv_bias", default=True),
+        state_bits=_state_bits(fields, "mamba_ssm_cache_dtype", default="float32"),
     )
     bias = fields.flag("attention_bias", default=False)
     kinds = {
@@ -149,6 +152,14 @@ def qwen3_next(fields: ConfigFields, architecture: str) -> Model:
 def _with_norms(layer: Layer, decoder: Decoder, *names: str) -> Layer:
     norms: tuple[Tensor, ...] = tuple(t for name in names for t in norm(name, decoder.hidden))
     return Layer((*layer.tensors, *norms), layer.cache)
+
+
+def _state_bits(fields: ConfigFields, name: str, *, default: str) -> int | None:
+    """Return the precision of states that a config asks for; vLLM's ``auto`` takes it."""
+    kind = fields.text(name, default=default)
+    if kind not in STATE_BITS:
+        raise fields.error(name, kind, f"one of {', '.join(STATE_BITS)}")
+    return STATE_BITS[kind]
 
 
 def _period(fields: ConfigFields, name: str, period: int, offset: int) -> tuple[int, int]:

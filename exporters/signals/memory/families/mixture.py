@@ -54,7 +54,7 @@ def qwen_mlp(fields: ConfigFields, decoder: Decoder) -> tuple[Callable[[int], Te
     """Return what gives the MLP of a layer, and the widest of them."""
     inner = fields.size("moe_intermediate_size")
     active = fields.size("num_experts_per_tok") * inner
-    mixture = experts(decoder.hidden, inner, fields.size("num_experts"))
+    mixture = experts(decoder.hidden, inner, fields.size("num_experts", "num_local_experts"))
     shared = fields.count("shared_expert_intermediate_size", default=0)
     if shared:
         mixture += (
@@ -118,7 +118,8 @@ def deepseek(fields: ConfigFields, architecture: str) -> Model:
     count = fields.count("n_routed_experts", default=0)
     dense = gated_mlp(decoder.hidden, dense_size)
     mixture: Tensors = experts(decoder.hidden, inner, count) if count else dense
-    if count and fields.text("topk_method", default="greedy") == "noaux_tc":
+    corrected = "noaux_tc" if architecture == "DeepseekV3ForCausalLM" else "greedy"
+    if count and fields.text("topk_method", default=corrected) == "noaux_tc":
         mixture += (Tensor("mlp.router.e_score_correction_bias", (count,), bits=32),)
     shared = fields.count("n_shared_experts", default=0) * inner
     if count and shared:
