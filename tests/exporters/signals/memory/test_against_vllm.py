@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,10 +38,8 @@ def layout_of(model: Model, variant: dict[str, Any]) -> BlockLayout | None:
     return block_layout(groups, 16, variant["tp"], kv_bytes, state_bytes)
 
 
-def read(name: str, variant: dict[str, Any] | None = None) -> Any:
-    model, quantization = read_model(read_config_file(HERE / "models" / f"{name}.json"), name)
-    loaded = variant["dtype"] if variant else "bfloat16"
-    return replace(model, element_bits={"float32": 32}.get(loaded, 16)), quantization
+def read(name: str) -> Any:
+    return read_model(read_config_file(HERE / "models" / f"{name}.json"), name)
 
 
 def test_at_least_fifteen_architectures_are_compared() -> None:
@@ -52,14 +49,14 @@ def test_at_least_fifteen_architectures_are_compared() -> None:
 
 @pytest.mark.parametrize(("name", "variant"), cases())
 def test_weights_are_what_vllm_builds(name: str, variant: dict[str, Any]) -> None:
-    model, quantization = read(name, variant)
+    model, quantization = read(name)
     found = rank_weight_bytes(model, quantization, Parallelism(variant["tp"]))
     assert found == variant["weight_bytes"]
 
 
 @pytest.mark.parametrize(("name", "variant"), cases())
 def test_what_each_layer_keeps_is_what_vllm_builds(name: str, variant: dict[str, Any]) -> None:
-    model, _ = read(name, variant)
+    model, _ = read(name)
     ranks = variant["tp"]
     found: Counter[Any] = Counter()
     for layer in model.layers:
@@ -88,7 +85,7 @@ def wanted(variant: dict[str, Any]) -> Counter[Any]:
 def test_page_at_a_stated_block_size_is_what_vllm_builds(
     name: str, variant: dict[str, Any]
 ) -> None:
-    model, _ = read(name, variant)
+    model, _ = read(name)
     for spec in variant["layers"]:
         if "Mamba" in spec["kind"]:
             continue
@@ -106,7 +103,7 @@ def test_blocks_are_cut_as_vllm_cuts_them(name: str, variant: dict[str, Any]) ->
     groups = variant["groups_for_16_gib"]
     if not groups or "groups" not in groups:
         pytest.skip(f"vLLM lays out none here: {groups}")
-    model, _ = read(name, variant)
+    model, _ = read(name)
     layout = layout_of(model, variant)
     assert layout is not None
     assert POOL_BYTES // layout.block_bytes == groups["num_blocks"]
