@@ -92,13 +92,13 @@ def stage_layers(layers: int, stages: int) -> list[range]:
 def _named(
     model: Model, layers: Sequence[int], *, first: bool, last: bool
 ) -> Iterator[tuple[str, Tensor]]:
-    """Yield (name, tensor) of what a stage holds."""
-    if first:
-        yield from ((t.name, t) for t in model.embedding)
-        yield from ((f"visual.{t.name}", t) for t in model.towers)
+    """Yield (name, tensor) of what a stage holds; layers first, whose heads decide what divides."""
     for number in layers:
         layer: Layer = model.layers[number]
         yield from ((f"layers.{number}.{t.name}", t) for t in layer.tensors)
+    if first:
+        yield from ((t.name, t) for t in model.embedding)
+        yield from ((f"visual.{t.name}", t) for t in model.towers)
     if last:
         yield from ((t.name, t) for t in model.last)
         if model.tied and not first:

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +39,10 @@ def layout_of(model: Model, variant: dict[str, Any]) -> BlockLayout | None:
     return block_layout(groups, 16, variant["tp"], kv_bytes, state_bytes)
 
 
-def read(name: str) -> Any:
-    return read_model(read_config_file(HERE / "models" / f"{name}.json"), name)
+def read(name: str, variant: dict[str, Any] | None = None) -> Any:
+    model, quantization = read_model(read_config_file(HERE / "models" / f"{name}.json"), name)
+    loaded = variant["dtype"] if variant else "bfloat16"
+    return replace(model, element_bits={"float32": 32}.get(loaded, 16)), quantization
 
 
 def test_at_least_fifteen_architectures_are_compared() -> None:
@@ -49,14 +52,14 @@ def test_at_least_fifteen_architectures_are_compared() -> None:
 
 @pytest.mark.parametrize(("name", "variant"), cases())
 def test_weights_are_what_vllm_builds(name: str, variant: dict[str, Any]) -> None:
-    model, quantization = read(name)
+    model, quantization = read(name, variant)
     found = rank_weight_bytes(model, quantization, Parallelism(variant["tp"]))
     assert found == variant["weight_bytes"]
 
 
 @pytest.mark.parametrize(("name", "variant"), cases())
 def test_what_each_layer_keeps_is_what_vllm_builds(name: str, variant: dict[str, Any]) -> None:
-    model, _ = read(name)
+    model, _ = read(name, variant)
     ranks = variant["tp"]
     found: Counter[Any] = Counter()
     for layer in model.layers:
@@ -85,7 +88,7 @@ def wanted(variant: dict[str, Any]) -> Counter[Any]:
 def test_page_at_a_stated_block_size_is_what_vllm_builds(
     name: str, variant: dict[str, Any]
 ) -> None:
-    model, _ = read(name)
+    model, _ = read(name, variant)
     for spec in variant["layers"]:
         if "Mamba" in spec["kind"]:
             continue
@@ -103,7 +106,7 @@ def test_blocks_are_cut_as_vllm_cuts_them(name: str, variant: dict[str, Any]) ->
     groups = variant["groups_for_16_gib"]
     if not groups or "groups" not in groups:
         pytest.skip(f"vLLM lays out none here: {groups}")
-    model, _ = read(name)
+    model, _ = read(name, variant)
     layout = layout_of(model, variant)
     assert layout is not None
     assert POOL_BYTES // layout.block_bytes == groups["num_blocks"]
