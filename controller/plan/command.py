@@ -12,10 +12,16 @@ from vramscope.controller.plan.document import document
 from vramscope.controller.plan.measured import Comparison, compare, find_engine
 from vramscope.controller.plan.picture import picture
 from vramscope.controller.plan.plan import make_plan
-from vramscope.controller.plan.target import Target, found_target, kind_target, size_target
+from vramscope.controller.plan.target import (
+    Target,
+    TargetError,
+    found_target,
+    kind_target,
+    size_target,
+)
 from vramscope.controller.plan.text import text
 from vramscope.exporters.engine.rundir import run_dir
-from vramscope.exporters.gpu.nvml import NvmlSource
+from vramscope.exporters.errors import SourceUnavailableError
 from vramscope.exporters.pictures.file import picture_file, save, want_library
 from vramscope.exporters.signals.memory.budget import EngineShape, budget
 from vramscope.exporters.signals.memory.model import Model
@@ -169,7 +175,12 @@ def _target(gpu: str | None, memory: str | None) -> Target:
         return size_target(memory)
     if gpu is not None and not gpu.isdigit():
         return kind_target(gpu)
-    source = NvmlSource()
+    from vramscope.exporters.gpu.nvml import NvmlSource  # which needs a package of an extra
+
+    try:
+        source = NvmlSource()
+    except SourceUnavailableError as error:
+        raise TargetError(f"{error}; or plan for a kind: --gpu KIND, such as h100-sxm") from error
     try:
         return found_target(source.read().samples, None if gpu is None else int(gpu))
     finally:

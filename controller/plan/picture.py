@@ -104,4 +104,6 @@ def _legend(parts: Mapping[str, int], top: float) -> Iterator[Shape]:
         x = LEFT + (number // half) * 460
         y = top + number % half * 22
         yield Box(x, y - 11, 14, 14, part.name)
-        yield Label(x + 22, y, f"{part.title}: {gib(parts[part.name])}", 13, INK)
+        size = parts[part.name]
+        words = gib(size) if size >= 0 else f"{gib(-size)} too little"
+        yield Label(x + 22, y, f"{part.title}: {words}", 13, INK)

@@ -82,7 +82,7 @@ def found_target(gpus: Sequence[GpuSample], index: int | None) -> Target:
     chosen = [gpu for gpu in sized if index is None or gpu.gpu.index == index]
     if not chosen:
         found = ", ".join(str(gpu.gpu.index) for gpu in sized) or "none"
-        what = "a GPU" if index is None else f"GPU {index}"
+        what = "GPU" if index is None else f"GPU {index}"
         raise TargetError(
             f"no {what} on this host (found: {found}): want --gpu KIND, such as --gpu h100-sxm"
         )

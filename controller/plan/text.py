@@ -65,7 +65,7 @@ def _bar(plan: Plan, *, unicode: bool, colour: bool) -> Iterator[str]:
         line = f"  {mark} {part.title:40} {gib(parts[part.name]):>10} {share:>6.1%}"
         estimate = plan.budget.estimates.get(part.name)
         if estimate is not None and estimate.high:
-            line += f"  seen {gib(estimate.low)} to {gib(estimate.high)}"
+            line += f"  from {gib(estimate.low)} to {gib(estimate.high)}"
         yield line
 
 

@@ -33,7 +33,7 @@ COMMANDS = {
     ),
     "plan": Command(
         "vramscope.controller.plan.command:main",
-        "pictures",
+        "exporter",
         "say what of a model fits a GPU: weights, tokens, requests, settings; no engine needed",
     ),
     "record": Command(

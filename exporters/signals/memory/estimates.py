@@ -17,7 +17,7 @@ class Estimate:
 
     Attributes:
         bytes: taken for the plan.
-        low: it has been seen as little as this.
+        low: it may be as little as this.
         high: and as much as this.
         source: where from.
     """

@@ -35,7 +35,9 @@ def checkpoint_bytes(model: Model, quantization: Quantization | None = None) -> 
     """
     return sum(
         tensor.copies
-        * _bytes(name, replace(tensor, bits=None), tensor.shape, model.checkpoint_bits, quantization)
+        * _bytes(
+            name, replace(tensor, bits=None), tensor.shape, model.checkpoint_bits, quantization
+        )
         for name, tensor in _named(model, range(len(model.layers)), first=True, last=True)
     )
 

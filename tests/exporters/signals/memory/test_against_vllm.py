@@ -112,5 +112,6 @@ def test_blocks_are_cut_as_vllm_cuts_them(name: str, variant: dict[str, Any]) ->
     assert POOL_BYTES // layout.block_bytes == groups["num_blocks"]
     tables = sum(group["count"] for group in groups["groups"])
     assert sum(count for _, count in layout.tables) == tables
-    (block_size,) = {group["block_size"] for group in groups["groups"]}
-    assert layout.block_size == block_size
+    if any("Mamba" not in group["kind"] for group in groups["groups"]):
+        (block_size,) = {group["block_size"] for group in groups["groups"]}
+        assert layout.block_size == block_size  # of states alone it is the longest sequence
