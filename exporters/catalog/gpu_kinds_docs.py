@@ -12,9 +12,9 @@ INTRODUCTION = """\
 <!-- Generated from vramscope/exporters/catalog/gpu_kinds.py by `make docs`. Do not edit. -->
 
 What `vramscope plan --gpu KIND` knows. "GPU memory" is what is marketed, "reported" what the driver
-says there is (from public logs): a plan takes the reported number where there is one. NVLink is both
-directions and all links together, PCIe one direction of 16 lanes: transfers a second x 16 x 128/130
-/ 8. An empty cell is a number that no source was found for, or a GPU that has no such link.
+says there is (from public logs): a plan takes the reported number where there is one. NVLink is
+both directions and all links together, PCIe one direction of 16 lanes: transfers a second x 16 x
+128/130 / 8. An empty cell is a number without a source here, or a GPU without such a link.
 
 """
 HEAD = (
