@@ -55,7 +55,7 @@ bench-exporter: venv ## measure scrapes and refreshes; writes bench-results/expo
 drift: ## look the probe's hook points up in vLLM's releases (downloads 700 MB of sources)
 	@$(PYTHON) tools/drift/drift.py
 
-goldens-kv: venv ## build models of tests/exporters/signals/memory as vLLM does, no weights (20 min)
+goldens-kv: venv ## write what vLLM builds for the memory tests' models, without weights (15 minutes)
 	$(BIN)/python tools/goldens/goldens.py $(MODELS)
 
 bench-probe: venv ## measure what the probe costs an engine; writes bench-results/probe.json

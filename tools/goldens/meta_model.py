@@ -18,7 +18,8 @@ from typing import Any
 
 import torch
 import vllm
-from gpu_like import decide_as_on_a_gpu
+from gpu_like import EXPERTS_BACKEND, decide_as_on_a_gpu
+from no_images import do_without_torchvision
 from rank_0 import be_rank_0
 from vllm.config import VllmConfig, get_layers_from_vllm_config, set_current_vllm_config
 from vllm.engine.arg_utils import EngineArgs
@@ -50,7 +51,8 @@ def main() -> None:
 def build(config_json: Path, tensor_parallel: int, kv_cache_dtype: str) -> dict[str, Any]:
     """Return the golden variant of a model, for one tensor-parallel size and KV data type."""
     decide_as_on_a_gpu()
-    with tempfile.TemporaryDirectory() as folder:
+    do_without_torchvision()
+    with tempfile.TemporaryDirectory() as folder:  # read again while the model is built
         shutil.copy(config_json, Path(folder) / "config.json")
         config = EngineArgs(
             model=folder,
@@ -60,16 +62,17 @@ def build(config_json: Path, tensor_parallel: int, kv_cache_dtype: str) -> dict[
             block_size=BLOCK_SIZE,
             tensor_parallel_size=tensor_parallel,
             kv_cache_dtype=kv_cache_dtype,
+            moe_backend=EXPERTS_BACKEND,
         ).create_engine_config()
-    with set_current_vllm_config(config):
-        be_rank_0(tensor_parallel)
-        torch.set_default_dtype(config.model_config.dtype)
-        with torch.device("meta"):
-            model = initialize_model(config)
-        torch.set_default_dtype(torch.float32)
-        layers = kv_specs(config)
-        current_platform.update_block_size_for_backend(config)
-        groups = cache_groups(config)
+        with set_current_vllm_config(config):
+            be_rank_0(tensor_parallel)
+            torch.set_default_dtype(config.model_config.dtype)
+            with torch.device("meta"):
+                model = initialize_model(config)
+            torch.set_default_dtype(torch.float32)
+            layers = kv_specs(config)
+            current_platform.update_block_size_for_backend(config)
+            groups = cache_groups(config)
     return {
         "vllm": vllm.__version__,
         "tp": tensor_parallel,

@@ -75,6 +75,6 @@ WANTED = (
     Wanted("llama3-8b-awq"),
     Wanted("llama3-8b-gptq"),
     Wanted("gpt-oss-20b"),
-    Wanted("qwen3-30b-a3b-fp8"),
+    Wanted("qwen3-30b-a3b-fp8", (1, 2)),  # an expert's 768 columns are 6 blocks
     Wanted("deepseek-v3"),
 )
