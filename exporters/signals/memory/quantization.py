@@ -12,6 +12,9 @@ __all__ = ["METHODS", "Quantization", "read_quantization"]
 METHODS = ("fp8", "int8", "awq", "gptq", "int4", "mxfp4")
 SCALE_BITS = 32
 MXFP4_GROUP = 32
+MXFP4_PADDING = 64
+OF_COMPRESSED_TENSORS = (3, 3)
+"""A scale and a zero point each for queries, keys and values."""
 PREFIX = re.compile(r"^(model\.|language_model\.|backbone\.|transformer\.)+")
 
 
@@ -27,7 +30,9 @@ class Quantization:
         by_row: one scale a row, where there is no group and no block.
         static_inputs: a scale for what comes in is stored too.
         zero_points: groups have one.
-        order: GPTQ: inputs carry the number of their group.
+        order: inputs carry the number of their group (GPTQ's ``desc_act``).
+        attention_scales: elements that each attention layer has for its queries, keys and values:
+            in 32 bits, and in the model's own precision.
         ignored: modules that stay as they are: names, with ``*``, or ``re:`` and an expression.
     """
 
@@ -39,6 +44,7 @@ class Quantization:
     static_inputs: bool = False
     zero_points: bool = False
     order: bool = False
+    attention_scales: tuple[int, int] = (0, 0)
     ignored: tuple[str, ...] = ()
 
     def covers(self, module: str) -> bool:
@@ -61,6 +67,20 @@ class Quantization:
                 bare = re.escape(PREFIX.sub("", name)).replace(r"\*", "[^.]+")
                 found.append(re.compile(rf"(^|\.){bare}(\.|$)"))
         return found
+
+    def rank_size(self, size: int) -> int:
+        """Return what a rank holds of an expert's inner size: MXFP4 pads it for its kernels.
+
+        To 64 here, as vLLM 0.32 does on a CPU; kernels of some GPUs want 128 or 256.
+        """
+        if self.method != "mxfp4":
+            return size
+        return -(-size // MXFP4_PADDING) * MXFP4_PADDING
+
+    def attention_bytes(self, element_bits: int) -> int:
+        """Return bytes of ``attention_scales`` of one layer."""
+        full, own = self.attention_scales
+        return (full * SCALE_BITS + own * element_bits) // 8
 
     def matrix_bytes(self, outputs: int, inputs: int, element_bits: int) -> int:
         """Return bytes of a matrix and of what it is scaled with.
@@ -107,15 +127,17 @@ def read_quantization(fields: ConfigFields) -> Quantization:
             8,
             block=None if block is None else (block[0], block[1]),
             static_inputs=fields.text("activation_scheme", default="dynamic") == "static",
+            attention_scales=(0, 4),
             ignored=ignored,
         )
     if method in ("awq", "gptq"):
+        order = fields.flag("desc_act", default=False)
         bits = fields.size("bits", "w_bit")
         group = fields.size("group_size", "q_group_size")
         if bits not in (4, 8):
             raise fields.error("bits", bits, "4 or 8")
         return Quantization(
-            method, bits, group=group, zero_points=True, order=method == "gptq", ignored=ignored
+            method, bits, group=group, zero_points=True, order=order, ignored=ignored
         )
     if method == "mxfp4":
         return Quantization("mxfp4", 4, group=MXFP4_GROUP, ignored=ignored)
@@ -145,16 +167,25 @@ def _compressed_tensors(fields: ConfigFields, ignored: Sequence[str]) -> Quantiz
             8,
             by_row=strategy == "channel",
             static_inputs=static,
+            attention_scales=OF_COMPRESSED_TENSORS,
             ignored=tuple(ignored),
         )
     if kind == "int" and bits == 8 and strategy == "channel" and inputs is not None:
-        return Quantization("int8", 8, by_row=True, static_inputs=static, ignored=tuple(ignored))
+        return Quantization(
+            "int8",
+            8,
+            by_row=True,
+            static_inputs=static,
+            attention_scales=OF_COMPRESSED_TENSORS,
+            ignored=tuple(ignored),
+        )
     if kind == "int" and bits == 4 and strategy == "group" and inputs is None:
         return Quantization(
             "int4",
             4,
             group=weights.size("group_size"),
             zero_points=not weights.flag("symmetric", default=True),
+            attention_scales=OF_COMPRESSED_TENSORS,
             ignored=tuple(ignored),
         )
     raise fields.error(

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from vramscope.exporters.signals.memory.cache import AttentionCache
 from vramscope.exporters.signals.memory.model import Layer, Model
 from vramscope.exporters.signals.memory.quantization import Quantization
 from vramscope.exporters.signals.memory.tensor import LayoutError, Tensor
@@ -66,7 +67,13 @@ def rank_weight_bytes(
     for name, tensor in _named(model, layers, first=first, last=last):
         ranks = spread.tensor * (spread.data if tensor.experts else 1)
         shape = tensor.rank_shape(ranks)
+        if tensor.experts and quantization is not None:
+            shape = _padded(tensor, shape, quantization)
         total += tensor.copies * _bytes(name, tensor, shape, model.element_bits, quantization)
+    if quantization is not None:
+        caches = [model.layers[number].cache for number in layers]
+        attending = sum(isinstance(one, AttentionCache) and not one.latent for one in caches)
+        total += attending * quantization.attention_bytes(model.element_bits)
     return total
 
 
@@ -105,6 +112,13 @@ def _named(
         yield from ((t.name, t) for t in model.last)
         if model.tied and not first:
             yield model.embedding[0].name, model.embedding[0]  # the output projection
+
+
+def _padded(tensor: Tensor, shape: tuple[int, ...], scheme: Quantization) -> tuple[int, ...]:
+    axis = tensor.split.axis
+    if axis is None:
+        return shape
+    return (*shape[:axis], scheme.rank_size(shape[axis]), *shape[axis + 1 :])
 
 
 def _bytes(
