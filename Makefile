@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help venv deps test lint format docs demo bench-exporter drift lock clean distclean
+.PHONY: help venv deps test lint format docs demo bench-exporter drift goldens-kv lock clean distclean
 
 PYTHON ?= $(firstword $(shell command -v python3.11) $(shell command -v python3) python3.11)
 PYTEST_ARGS ?=
@@ -35,7 +35,7 @@ lint: venv ## ruff and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/mypy tools
-	MYPYPATH=tools:tools/bench:tools/drift:$(PROGRAMS) $(BIN)/mypy --explicit-package-bases tests
+	MYPYPATH=tools:tools/bench:tools/drift:tools/goldens:$(PROGRAMS) $(BIN)/mypy --explicit-package-bases tests
 
 format: venv ## let ruff format and fix what it can
 	$(BIN)/ruff check --fix .
@@ -43,6 +43,7 @@ format: venv ## let ruff format and fix what it can
 
 docs: venv ## write the generated pages of docs/ from the code
 	$(BIN)/python -m vramscope.exporters.catalog.docs > docs/metrics.md
+	$(BIN)/python -m vramscope.exporters.catalog.gpu_kinds_docs > docs/gpu-kinds.md
 	$(BIN)/python -m vramscope.controller.config_docs > docs/configuration.md
 
 demo: venv ## two real vLLM engines, mixed LoRA load, live signals for DEMO_SECONDS (default 60)
@@ -53,6 +54,9 @@ bench-exporter: venv ## measure scrapes and refreshes; writes bench-results/expo
 
 drift: ## look the probe's hook points up in vLLM's releases (downloads 700 MB of sources)
 	@$(PYTHON) tools/drift/drift.py
+
+goldens-kv: venv ## write what vLLM builds for the memory tests' models, without weights (15 minutes)
+	$(BIN)/python tools/goldens/goldens.py $(MODELS)
 
 bench-probe: venv ## measure what the probe costs an engine; writes bench-results/probe.json
 	$(BIN)/python tools/bench/probe.py

@@ -10,13 +10,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from vramscope.exporters.blocks import picture, terminal
-from vramscope.exporters.blocks.ask import PageTableError, ask, find_engine
+from vramscope.exporters.blocks.ask import ask, find_engine
 from vramscope.exporters.blocks.document import document
 from vramscope.exporters.blocks.glyphs import Style
-from vramscope.exporters.blocks.page_table import PageTable
-from vramscope.exporters.blocks.svg import svg
 from vramscope.exporters.engine.rundir import run_dir
-from vramscope.exporters.errors import MissingExtraError
+from vramscope.exporters.pictures.file import picture_file, save, want_library
 
 __all__ = ["main"]
 
@@ -41,16 +39,17 @@ def main(argv: Sequence[str]) -> int:
 
     Raises:
         PageTableError: there is no page table to show.
+        PictureError: the picture can't be written.
         MissingExtraError: PNG without Pillow.
     """
     options = _parser().parse_args(argv)
-    if options.output is not None and options.output.suffix == ".png":
-        _want_pillow()  # before the engine is asked
+    if options.output is not None:
+        want_library(options.output, "blocks")  # before the engine is asked
     path = find_engine(options.run_dir or run_dir(), options.engine)
     table = ask(path, options.timeout)
     age_s = max(0.0, time.monotonic() - table.time_s)
     if options.output is not None:
-        _save(table, options.by, options.output)
+        save(DRAW[options.by](table), options.output)
     if options.json:
         sys.stdout.write(json.dumps(document(table, age_s)) + "\n")
     elif options.output is None:
@@ -79,7 +78,7 @@ def _parser() -> argparse.ArgumentParser:
         "-o",
         "--output",
         metavar="FILE",
-        type=_picture_file,
+        type=picture_file,
         help="write a picture, .svg or .png, and print nothing",
     )
     parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
@@ -105,37 +104,10 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _save(table: PageTable, by: str, file: Path) -> None:
-    drawing = DRAW[by](table)
-    try:
-        if file.suffix == ".svg":
-            file.write_text(svg(drawing), encoding="utf-8")
-        else:
-            from vramscope.exporters.blocks.png import png
-
-            file.write_bytes(png(drawing))
-    except OSError as error:
-        raise PageTableError(f"{file}: {error.strerror}: want a place to write to") from error
-
-
-def _want_pillow() -> None:
-    try:
-        import PIL  # noqa: F401  # asked for only when a PNG is
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("blocks -o FILE.png", "pictures", "PIL") from error
-
-
 def _style(color: str, environment: Mapping[str, str], terminal: bool, encoding: str) -> Style:
     automatic = terminal and not environment.get("NO_COLOR") and environment.get("TERM") != "dumb"
     colour = automatic if color == "auto" else color == "always"
     return Style(unicode=encoding.lower().replace("-", "") == "utf8", colour=colour)
-
-
-def _picture_file(text: str) -> Path:
-    file = Path(text)
-    if file.suffix not in (".svg", ".png"):
-        raise argparse.ArgumentTypeError(f"{text!r}: want a name that ends in .svg or .png")
-    return file
 
 
 def _seconds(text: str) -> float:

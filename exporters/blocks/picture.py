@@ -4,12 +4,13 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from vramscope.exporters.blocks.cells import LAYERS, Cell, cells, run_length
-from vramscope.exporters.blocks.drawing import Box, Dot, Drawing, Label, Shape
 from vramscope.exporters.blocks.figures import amount, pool_title
 from vramscope.exporters.blocks.page_table import PageTable, Pool
-from vramscope.exporters.blocks.palette import INK, MUTED, PAPER
+from vramscope.exporters.blocks.palette import LOOKS
 from vramscope.exporters.blocks.rows import Row, request_rows
 from vramscope.exporters.blocks.side_panel import side_panel
+from vramscope.exporters.pictures.drawing import Box, Dot, Drawing, Label, Shape
+from vramscope.exporters.pictures.look import INK, MUTED, PAPER
 
 __all__ = ["by_block", "by_request"]
 
@@ -86,7 +87,7 @@ def _framed(table: PageTable, shapes: Sequence[Shape], bottom: float) -> Drawing
         Label(MARGIN, 74, about, 13, MUTED),
     ]
     height = int(max(bottom, panel_bottom)) + MARGIN
-    return Drawing(WIDTH, height, f"{title}, {when}", (*heading, *shapes, *panel))
+    return Drawing(WIDTH, height, f"{title}, {when}", (*heading, *shapes, *panel), LOOKS)
 
 
 def _pool_map(table: PageTable, pool: Pool, top: float, height: float) -> tuple[list[Shape], float]:

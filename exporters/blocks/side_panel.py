@@ -1,11 +1,12 @@
 """The panel beside a picture: the legend with its numbers, the figures, the largest requests."""
 
 from vramscope.exporters.blocks.cells import LAYERS
-from vramscope.exporters.blocks.drawing import Box, Label, Shape
 from vramscope.exporters.blocks.figures import amount, pool_figures, pool_title, request_words
 from vramscope.exporters.blocks.page_table import PageTable, Pool
-from vramscope.exporters.blocks.palette import INK, LOOKS, MEANINGS, MUTED, PAPER
+from vramscope.exporters.blocks.palette import LOOKS, MEANINGS
 from vramscope.exporters.blocks.usage import pool_sample, request_usage
+from vramscope.exporters.pictures.drawing import Box, Label, Shape
+from vramscope.exporters.pictures.look import INK, MUTED, PAPER
 
 __all__ = ["side_panel"]
 

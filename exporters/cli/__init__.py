@@ -31,6 +31,11 @@ COMMANDS = {
         "exporter",
         "serve the engines' signals to Prometheus (/metrics) and to controllers (/signals)",
     ),
+    "plan": Command(
+        "vramscope.controller.plan.command:main",
+        "exporter",
+        "say what of a model fits a GPU: weights, tokens, requests, settings; no engine needed",
+    ),
     "record": Command(
         "vramscope.exporters.recording.record_command:main",
         "exporter",

@@ -10,11 +10,11 @@ import pytest
 from PIL import Image
 
 from vramscope.exporters.blocks import picture
-from vramscope.exporters.blocks.drawing import Box, Drawing
 from vramscope.exporters.blocks.page_table import Group, PageTable, Pool, Table
 from vramscope.exporters.blocks.palette import LOOKS
-from vramscope.exporters.blocks.png import SCALE, png
-from vramscope.exporters.blocks.svg import svg
+from vramscope.exporters.pictures.drawing import Box, Drawing
+from vramscope.exporters.pictures.png import SCALE, png
+from vramscope.exporters.pictures.svg import svg
 
 Make = Callable[..., PageTable]
 Golden = Callable[[str, str], None]

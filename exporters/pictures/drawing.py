@@ -1,7 +1,10 @@
 """A drawing: boxes, dots and words, for SVG and PNG alike. Lengths are in pixels."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
+
+from vramscope.exporters.pictures.look import Look
 
 __all__ = ["Anchor", "Box", "Dot", "Drawing", "Label", "Shape"]
 
@@ -58,9 +61,14 @@ Shape = Box | Dot | Label
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """Shapes on paper, the later above the earlier."""
+    """Shapes on paper, the later above the earlier.
+
+    Attributes:
+        looks: of the layers that boxes name as their paint.
+    """
 
     width: int
     height: int
     title: str
     shapes: tuple[Shape, ...]
+    looks: Mapping[str, Look]

@@ -1,12 +1,13 @@
 """A drawing as PNG, by Pillow."""
 
 import io
+from collections.abc import Mapping
 from functools import cache
 
 from PIL import Image, ImageDraw, ImageFont
 
-from vramscope.exporters.blocks.drawing import Box, Dot, Drawing, Label
-from vramscope.exporters.blocks.palette import LOOKS, PAPER, Hatch, Look
+from vramscope.exporters.pictures.drawing import Box, Dot, Drawing, Label
+from vramscope.exporters.pictures.look import PAPER, Hatch, Look
 
 __all__ = ["png"]
 
@@ -29,7 +30,7 @@ def png(drawing: Drawing) -> bytes:
             x, y = shape.x * SCALE, shape.y * SCALE
             pen.ellipse((x - reach, y - reach, x + reach, y + reach), fill=shape.paint)
         elif shape.paint != "none":
-            _fill(image, pen, shape)
+            _fill(image, pen, shape, drawing.looks)
     file = io.BytesIO()
     image.save(file, "PNG", optimize=True)
     return file.getvalue()
@@ -51,12 +52,14 @@ def _font(size: float) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
     return ImageFont.load_default(size * SCALE)
 
 
-def _fill(image: Image.Image, pen: ImageDraw.ImageDraw, box: Box) -> None:
+def _fill(
+    image: Image.Image, pen: ImageDraw.ImageDraw, box: Box, looks: Mapping[str, Look]
+) -> None:
     left, top = round(box.x * SCALE), round(box.y * SCALE)
     right, bottom = round((box.x + box.width) * SCALE), round((box.y + box.height) * SCALE)
     if right <= left or bottom <= top:
         return
-    look = LOOKS.get(box.paint)
+    look = looks.get(box.paint)
     if look is None or look.hatch is Hatch.NONE:
         colour = box.paint if look is None else look.fill
         pen.rectangle((left, top, right - 1, bottom - 1), fill=colour)

@@ -1,10 +1,10 @@
 """A drawing as SVG: few elements, nothing outside the file, a tooltip for each cell."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from xml.sax.saxutils import escape, quoteattr
 
-from vramscope.exporters.blocks.drawing import Box, Dot, Drawing, Shape
-from vramscope.exporters.blocks.palette import LOOKS, PAPER, Hatch, Look
+from vramscope.exporters.pictures.drawing import Box, Dot, Drawing, Shape
+from vramscope.exporters.pictures.look import PAPER, Hatch, Look
 
 __all__ = ["svg"]
 
@@ -28,18 +28,18 @@ def svg(drawing: Drawing) -> str:
             f'<svg xmlns="{NAMESPACE}" {size} role="img" font-family="{FONT}">',
             f"<title>{escape(drawing.title)}</title>",
             "<defs>",
-            *_patterns(),
+            *_patterns(drawing.looks),
             "</defs>",
             f'<rect width="{width}" height="{height}" fill="{PAPER}"/>',
-            *map(_element, drawing.shapes),
+            *(_element(shape, drawing.looks) for shape in drawing.shapes),
             "</svg>",
             "",
         ]
     )
 
 
-def _patterns() -> Iterator[str]:
-    for name, look in LOOKS.items():
+def _patterns(looks: Mapping[str, Look]) -> Iterator[str]:
+    for name, look in looks.items():
         if look.hatch is not Hatch.NONE:
             yield (
                 f'<pattern id="{name}" width="{TILE}" height="{TILE}" '
@@ -48,18 +48,18 @@ def _patterns() -> Iterator[str]:
             )
 
 
-def _element(shape: Shape) -> str:
+def _element(shape: Shape, looks: Mapping[str, Look]) -> str:
     if isinstance(shape, Box):
         place = (
             f'<rect x="{shape.x:g}" y="{shape.y:g}" width="{shape.width:g}" '
-            f'height="{shape.height:g}" fill="{_paint(shape.paint)}"'
+            f'height="{shape.height:g}" fill="{_paint(shape.paint, looks)}"'
         )
         title = f"<title>{escape(shape.title)}</title></rect>" if shape.title else ""
         return f"{place}>{title}" if title else f"{place}/>"
     if isinstance(shape, Dot):
         return (
             f'<circle cx="{shape.x:g}" cy="{shape.y:g}" r="{shape.radius:g}" '
-            f'fill="{_paint(shape.paint)}" pointer-events="none"/>'
+            f'fill="{_paint(shape.paint, looks)}" pointer-events="none"/>'
         )
     anchor = "" if shape.anchor == "start" else f' text-anchor="{shape.anchor}"'
     weight = ' font-weight="600"' if shape.bold else ""
@@ -69,8 +69,8 @@ def _element(shape: Shape) -> str:
     )
 
 
-def _paint(name: str) -> str:
-    look: Look | None = LOOKS.get(name)
+def _paint(name: str, looks: Mapping[str, Look]) -> str:
+    look = looks.get(name)
     if look is None:
         return name
     return look.fill if look.hatch is Hatch.NONE else f"url(#{name})"

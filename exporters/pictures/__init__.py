@@ -1,0 +1,1 @@
+"""Drawings as SVG and PNG, with colours and textures that tell things apart for everybody."""
