@@ -67,7 +67,8 @@ def main(argv: Sequence[str]) -> int:
     shape = _shape(options)
     comparison: Comparison | None = None
     if options.engine is not None:
-        sample = find_engine(options.run_dir or run_dir(), options.engine)
+        ranks = options.tp * options.pp
+        sample = find_engine(options.run_dir or run_dir(), options.engine, ranks)
         comparison = compare(budget(model, quantization, shape, target.total_bytes), sample)
     plan = make_plan(
         model,

@@ -68,11 +68,16 @@ class Comparison:
         }
 
 
-def find_engine(folder: Path, engine: str) -> EngineSample:
+def find_engine(folder: Path, engine: str, ranks: int) -> EngineSample:
     """Return a live engine of this host.
 
+    Args:
+        folder: the run directory.
+        engine: its id.
+        ranks: that the plan is for; an engine with another number has other parts.
+
     Raises:
-        NoEngineError: none has this id, or its record can't be read.
+        NoEngineError: none has this id, or its record can't be read, or its ranks are others.
     """
     host = HostRecords(folder)
     try:
@@ -82,6 +87,11 @@ def find_engine(folder: Path, engine: str) -> EngineSample:
     samples = [reading.sample for reading in readings if reading.sample is not None]
     for sample in samples:
         if sample.engine == engine:
+            if sample.ranks != ranks:
+                raise NoEngineError(
+                    f"{engine}: runs on {sample.ranks} ranks, the plan on {ranks}: "
+                    "want --tp and --pp as it was started"
+                )
             return sample
     errors = [reading.error for reading in readings if reading.error]
     known = ", ".join(sorted({sample.engine for sample in samples}))

@@ -34,6 +34,13 @@ def test_kv_pool_and_adapter_slots_of_a_real_engine_are_as_planned(
     assert found["budget"]["part_bytes"]["lora_slots"] == rows["lora_slots"]["measured_bytes"]
 
 
+def test_engine_of_another_shape_is_refused(suite: Any, tiny_model: Path) -> None:
+    of_engine = ["--engine", "a", "--run-dir", str(suite.run_dir), "--tp", "2"]
+    done = plan(tiny_model, *AS_STARTED, *of_engine)
+    assert done.returncode == 1
+    assert "a: runs on 1 ranks, the plan on 2: want --tp and --pp" in done.stderr
+
+
 def test_engine_that_does_not_run_is_named_with_those_that_do(suite: Any, tiny_model: Path) -> None:
     of_engine = ["--engine", "c", "--run-dir", str(suite.run_dir)]
     done = plan(tiny_model, *AS_STARTED, *of_engine)
