@@ -44,6 +44,7 @@ format: venv ## let ruff format and fix what it can
 docs: venv ## write the generated pages of docs/ from the code
 	$(BIN)/python -m vramscope.exporters.catalog.docs > docs/metrics.md
 	$(BIN)/python -m vramscope.exporters.catalog.gpu_kinds_docs > docs/gpu-kinds.md
+	$(BIN)/python -m vramscope.alerts.recording_rules > alerts/recording.rules.yaml
 	$(BIN)/python -m vramscope.controller.config_docs > docs/configuration.md
 
 demo: venv ## two real vLLM engines, mixed LoRA load, live signals for DEMO_SECONDS (default 60)
