@@ -1,1 +1,1 @@
-"""Grafana dashboards, generated from the metric catalog."""
+"""Grafana dashboards, generated with grafanalib from the catalog."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 __all__ = ["LEVELS", "RECORDED", "RecordedSeries"]
 
 LEVELS = {
+    "fleet": ("cluster",),
     "engine": ("cluster", "engine", "model"),
     "model": ("cluster", "model"),
     "gpu": ("cluster", "hostname", "uuid"),
@@ -56,6 +57,12 @@ def _quantile(share: float, metric: str, level: str) -> str:
 
 
 RECORDED = (
+    RecordedSeries(
+        "fleet:vramscope_engines_hung:count",
+        f"count {_by('fleet')} (vramscope_engine_state{{state='hung'}} == 1)",
+        "count",
+        "Engines that are busy and have not stepped for too long.",
+    ),
     RecordedSeries(
         "engine:vramscope_preemptions:rate5m",
         _rate("vramscope_preemptions_total", "engine"),

@@ -39,6 +39,10 @@ class Threshold:
 
 THRESHOLDS = (
     Threshold(
+        *("fleet:vramscope_engines_hung:count", "count", "above", 1, 1),
+        why="a hung engine answers nobody and gives nothing back",
+    ),
+    Threshold(
         *("vramscope_kv_exhaustion_seconds", "seconds", "below", 60, 10),
         why="below a minute a scrape or two are left to react in, below 10 s none",
     ),

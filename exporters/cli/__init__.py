@@ -26,6 +26,11 @@ COMMANDS = {
         "pictures",
         "show which KV block of an engine holds what, in the terminal or as SVG or PNG",
     ),
+    "dashboards": Command(
+        "vramscope.dashboards.command:main",
+        "dashboards",
+        "write the Grafana dashboards as JSON, or check that they are in date",
+    ),
     "export": Command(
         "vramscope.exporters.export:main",
         "exporter",

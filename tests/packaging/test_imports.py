@@ -12,11 +12,14 @@ PROBE = "vramscope.exporters.engine.probe"
 ENGINE = "vramscope.exporters.engine"
 CLI = "exporters/cli/__init__.py"
 
+DATA = ("vramscope.exporters.catalog", "vramscope.exporters.errors")
+"""What has no code of a source or a page in it: the catalog, and how a failure is told."""
+
 ALLOWED = {
     "exporters": ("vramscope.exporters",),
     "controller": ("vramscope.controller", "vramscope.exporters"),
-    "dashboards": ("vramscope.dashboards", "vramscope.exporters.catalog"),
-    "alerts": ("vramscope.alerts", "vramscope.exporters.catalog"),
+    "dashboards": ("vramscope.dashboards", *DATA),
+    "alerts": ("vramscope.alerts", *DATA),
     "demo": ("vramscope.demo", "vramscope.exporters"),
 }
 """What each room may import of the suite."""

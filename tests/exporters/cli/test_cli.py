@@ -18,7 +18,7 @@ def test_no_command_is_misuse(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_unknown_command_names_the_known(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["exprot"]) == 2
-    assert "unknown command 'exprot': want one of blocks, export" in capsys.readouterr().err
+    assert "unknown command 'exprot': want one of blocks, dashboards" in capsys.readouterr().err
 
 
 def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
