@@ -6,18 +6,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from vramscope.dashboards.build import FOLDER, files
+from vramscope.dashboards.configmap import config_maps
 from vramscope.exporters.errors import VramscopeError
 
 __all__ = ["main"]
 
 DESCRIPTION = """\
 Writes the Grafana dashboards as JSON files, from the metric catalog and its thresholds. Import
-them in Grafana 11 to 13, or provision the folder.
+them in Grafana 11 to 13, provision the folder, or have Grafana's sidecar find the ConfigMaps.
 """
 EPILOG = """\
 examples:
   vramscope dashboards build -o /etc/grafana/dashboards
   vramscope dashboards check -o dashboards/json     exit code 1 when a file is stale
+  vramscope dashboards configmap --namespace monitoring | kubectl apply -f -
 """
 
 
@@ -37,7 +39,7 @@ def main(argv: Sequence[str]) -> int:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("action", choices=("build", "check"))
+    parser.add_argument("action", choices=("build", "check", "configmap"))
     parser.add_argument(
         "-o",
         "--output",
@@ -46,7 +48,13 @@ def main(argv: Sequence[str]) -> int:
         default=FOLDER,
         help="of the JSON files (default: where this package has them)",
     )
+    parser.add_argument(
+        "--namespace", default="default", help="of the ConfigMaps (default: default)"
+    )
     options = parser.parse_args(argv)
+    if options.action == "configmap":
+        sys.stdout.write(config_maps(options.namespace))
+        return 0
     made = files()
     if options.action == "build":
         _write(options.output, made)
