@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help venv deps test lint format docs demo bench-exporter drift goldens-kv lock clean distclean
+.PHONY: help venv deps test lint format docs demo bench-dashboards bench-exporter drift goldens-kv lock clean distclean
 
 PYTHON ?= $(firstword $(shell command -v python3.11) $(shell command -v python3) python3.11)
 PYTEST_ARGS ?=
@@ -61,6 +61,9 @@ goldens-kv: venv ## write what vLLM builds for the memory tests' models, without
 
 bench-probe: venv ## measure what the probe costs an engine; writes bench-results/probe.json
 	$(BIN)/python tools/bench/probe.py
+
+bench-dashboards: venv deps ## ask the dashboards' queries of a large fleet; writes bench-results/dashboards.json
+	$(BIN)/python tools/bench/dashboards.py
 
 lock: ## resolve requirements/dev.txt anew
 	@$(PYTHON) tools/lock.py
