@@ -81,7 +81,7 @@ def resolve_all() -> set[str]:
         file.flush()
         resolved = [item["metadata"] for item in resolve("--requirement", file.name)]
     return {VLLM} | {
-        f"{package['name']}=={package['version']}"
+        f"{package['name']}=={package['version'].removeprefix('v')}"  # which some write
         for package in resolved
         if name_of(package["name"]) not in LEFT_OUT
     }
