@@ -1,196 +1,300 @@
-"""GPUs that models are planned for: what their data sheets say, each number with its source.
+"""The GPUs that a model can be planned for.
 
-A number that no public source states is None: a plan says so and goes without.
+What the models of a family share is written once. A number that no public source states is left
+out: a plan says so and goes without.
 """
 
-from dataclasses import dataclass
+from functools import partial
 
-__all__ = ["GPU_KINDS", "SHEETS", "GpuKind", "pcie_bytes_per_s"]
+from vramscope.exporters.catalog.gpu_kind import GpuKind
+from vramscope.exporters.catalog.gpu_kinds_rtx import RTX_KINDS
 
-GB, MIB, TB = 10**9, 1024**2, 10**12
+__all__ = ["GPU_KINDS"]
 
-# Raw rate of a lane, transfers a second; from generation 3 on 128 of 130 bits are data.
-PCIE_TRANSFERS_PER_S = {3: 8 * GB, 4: 16 * GB, 5: 32 * GB}
-PCIE_CODE = 128 / 130
-"""PCI Express Base Specification, 128b/130b encoding. Generation 6 has another."""
+GB, MIB, TFLOPS = 10**9, 1024**2, 1e12
 
-SHEETS = {
-    "v100": "NVIDIA V100 Tensor Core GPU data sheet",
-    "t4": "NVIDIA T4 Tensor Core GPU data sheet",
-    "a10": "NVIDIA A10 Tensor Core GPU data sheet",
-    "a10g": "Amazon EC2 G5 instances, product page; NVIDIA A10G in the driver's own report",
-    "a30": "NVIDIA A30 Tensor Core GPU data sheet",
-    "a40": "NVIDIA A40 data sheet",
-    "a100": "NVIDIA A100 Tensor Core GPU data sheet",
-    "l4": "NVIDIA L4 Tensor Core GPU data sheet",
-    "l40": "NVIDIA L40 GPU data sheet",
-    "l40s": "NVIDIA L40S GPU data sheet",
-    "3090": "NVIDIA GeForce RTX 3090, specifications",
-    "4090": "NVIDIA GeForce RTX 4090, specifications",
-    "5090": "NVIDIA GeForce RTX 5090, specifications",
-    "6000ada": "NVIDIA RTX 6000 Ada Generation data sheet",
-    "pro6000": "NVIDIA RTX PRO 6000 Blackwell data sheet",
-    "h100": "NVIDIA H100 Tensor Core GPU data sheet",
-    "h200": "NVIDIA H200 Tensor Core GPU data sheet",
-    "gh200": "NVIDIA GH200 Grace Hopper Superchip data sheet",
-    "b200": "NVIDIA DGX B200 data sheet",
-    "b300": "NVIDIA DGX B300 data sheet",
-    "gb200": "NVIDIA GB200 NVL72 data sheet",
-    "gb300": "NVIDIA GB300 NVL72 data sheet",
-    "smi": "nvidia-smi of such a GPU, in public logs",
-}
-"""Sources by the short name under which a kind cites them."""
+_VOLTA = partial(
+    GpuKind,
+    memory_bytes_per_s=900 * GB,
+    pcie_generation=3,
+    compute_capability=(7, 0),
+    sheet="v100",
+)
+_V100_SXM = partial(_VOLTA, nvlink_bytes_per_s=300 * GB, nvlink_links=6)
 
+_A10 = partial(
+    GpuKind,
+    memory_bytes=24 * GB,
+    usable_bytes=23028 * MIB,
+    memory_bytes_per_s=600 * GB,
+    pcie_generation=4,
+    compute_capability=(8, 6),
+)
+_A100 = partial(
+    GpuKind,
+    nvlink_bytes_per_s=600 * GB,
+    nvlink_links=12,
+    pcie_generation=4,
+    compute_capability=(8, 0),
+    bf16_flops_per_s=312 * TFLOPS,
+    sheet="a100",
+)
+_A100_CARD = partial(_A100, nvlink_domain=2)
+_A100_SXM = partial(_A100, nvlink_domain=8)
 
-@dataclass(frozen=True, slots=True)
-class GpuKind:
-    """One product.
+_ADA = partial(GpuKind, pcie_generation=4, compute_capability=(8, 9))
+_L40 = partial(_ADA, memory_bytes=48 * GB, usable_bytes=46068 * MIB, memory_bytes_per_s=864 * GB)
 
-    Attributes:
-        name: as people type it.
-        products: names that the driver reports.
-        memory_bytes: as marketed.
-        memory_bytes_per_s: bandwidth of it.
-        sheet: key of ``SHEETS`` for every number but ``usable_bytes``.
-        usable_bytes: total that the driver reports (``SHEETS["smi"]``); ECC and the firmware take
-            a little from what is marketed. None where no public report was found.
-        nvlink_bytes_per_s: both directions together, all links; None without NVLink.
-        nvlink_domain: GPUs that reach each other by NVLink in the vendor's own systems.
-        pcie_generation: of its connector; None where the host is on the package.
-        fp8: whether its tensor cores take FP8.
-    """
+_HOPPER = partial(GpuKind, compute_capability=(9, 0), nvlink_bytes_per_s=900 * GB, nvlink_links=18)
+_H200 = partial(
+    _HOPPER,
+    memory_bytes=141 * GB,
+    usable_bytes=143771 * MIB,
+    memory_bytes_per_s=4800 * GB,
+    pcie_generation=5,
+    sheet="h200",
+)
+_H100_CARD = partial(
+    _HOPPER, nvlink_bytes_per_s=600 * GB, nvlink_links=12, nvlink_domain=2, pcie_generation=5
+)
+_GH200 = partial(_HOPPER, bf16_flops_per_s=989.5 * TFLOPS, sheet="gh200")
 
-    name: str
-    products: tuple[str, ...]
-    memory_bytes: int
-    memory_bytes_per_s: float
-    sheet: str
-    usable_bytes: int | None = None
-    nvlink_bytes_per_s: float | None = None
-    nvlink_domain: int | None = None
-    pcie_generation: int | None = None
-    fp8: bool = False
-
-
-def pcie_bytes_per_s(generation: int, lanes: int = 16) -> float | None:
-    """Return what a PCIe link carries in one direction; None for a generation not known here.
-
-    >>> round(pcie_bytes_per_s(4) / 1e9, 2)
-    31.51
-    """
-    transfers = PCIE_TRANSFERS_PER_S.get(generation)
-    return None if transfers is None else transfers * lanes * PCIE_CODE / 8
-
+_BLACKWELL = partial(
+    GpuKind,
+    memory_bytes_per_s=8000 * GB,
+    nvlink_bytes_per_s=1800 * GB,
+    nvlink_links=18,
+    compute_capability=(10, 0),
+)
+_BLACKWELL_ULTRA = partial(_BLACKWELL, memory_bytes=288 * GB, compute_capability=(10, 3))
 
 GPU_KINDS = (
-    GpuKind("t4", ("Tesla T4",), 16 * GB, 320 * GB, "t4", 15360 * MIB, None, None, 3),
-    GpuKind(
-        "v100-sxm2-16",
-        ("Tesla V100-SXM2-16GB",),
-        *(16 * GB, 900 * GB, "v100", 16384 * MIB, 300 * GB, 8, 3),
+    _VOLTA(
+        name="v100-16-pcie",
+        products=("Tesla V100-PCIE-16GB",),
+        memory_bytes=16 * GB,
+        usable_bytes=16384 * MIB,
+    ),
+    _VOLTA(
+        name="v100-32-pcie",
+        products=("Tesla V100-PCIE-32GB",),
+        memory_bytes=32 * GB,
+        usable_bytes=32768 * MIB,
+    ),
+    _V100_SXM(
+        name="v100-16-sxm",
+        products=("Tesla V100-SXM2-16GB",),
+        memory_bytes=16 * GB,
+        usable_bytes=16384 * MIB,
+    ),
+    _V100_SXM(
+        name="v100-32-sxm",
+        products=("Tesla V100-SXM2-32GB",),
+        memory_bytes=32 * GB,
+        usable_bytes=32768 * MIB,
     ),
     GpuKind(
-        "v100-sxm2-32",
-        ("Tesla V100-SXM2-32GB",),
-        *(32 * GB, 900 * GB, "v100", 32768 * MIB, 300 * GB, 8, 3),
+        name="t4",
+        products=("Tesla T4",),
+        memory_bytes=16 * GB,
+        usable_bytes=15360 * MIB,
+        memory_bytes_per_s=320 * GB,
+        pcie_generation=3,
+        compute_capability=(7, 5),
+        sheet="t4",
     ),
-    GpuKind("a10", ("NVIDIA A10",), 24 * GB, 600 * GB, "a10", 23028 * MIB, None, None, 4),
-    GpuKind("a10g", ("NVIDIA A10G",), 24 * GB, 600 * GB, "a10g", 23028 * MIB, None, None, 4),
-    GpuKind("a30", ("NVIDIA A30",), 24 * GB, 933 * GB, "a30", 24576 * MIB, 200 * GB, 2, 4),
-    GpuKind("a40", ("NVIDIA A40",), 48 * GB, 696 * GB, "a40", 46068 * MIB, 112.5 * GB, 2, 4),
-    GpuKind(
-        "a100-40-pcie",
-        ("NVIDIA A100-PCIE-40GB",),
-        *(40 * GB, 1555 * GB, "a100", 40960 * MIB, 600 * GB, 2, 4),
+    _A10(
+        name="a10",
+        products=("NVIDIA A10",),
+        bf16_flops_per_s=125 * TFLOPS,
+        sheet="a10",
     ),
-    GpuKind(
-        "a100-40-sxm",
-        ("NVIDIA A100-SXM4-40GB",),
-        *(40 * GB, 1555 * GB, "a100", 40960 * MIB, 600 * GB, 8, 4),
-    ),
-    GpuKind(
-        "a100-80-pcie",
-        ("NVIDIA A100 80GB PCIe",),
-        *(80 * GB, 1935 * GB, "a100", 81920 * MIB, 600 * GB, 2, 4),
+    _A10(
+        name="a10g",
+        products=("NVIDIA A10G",),
+        bf16_flops_per_s=70 * TFLOPS,
+        sheet="a10g",
     ),
     GpuKind(
-        "a100-80-sxm",
-        ("NVIDIA A100-SXM4-80GB",),
-        *(80 * GB, 2039 * GB, "a100", 81920 * MIB, 600 * GB, 8, 4),
-    ),
-    GpuKind("l4", ("NVIDIA L4",), 24 * GB, 300 * GB, "l4", 23034 * MIB, None, None, 4, True),
-    GpuKind("l40", ("NVIDIA L40",), 48 * GB, 864 * GB, "l40", 46068 * MIB, None, None, 4, True),
-    GpuKind("l40s", ("NVIDIA L40S",), 48 * GB, 864 * GB, "l40s", 46068 * MIB, None, None, 4, True),
-    GpuKind(
-        "rtx-3090",
-        ("NVIDIA GeForce RTX 3090",),
-        *(24 * GB, 936 * GB, "3090", 24576 * MIB, 112.5 * GB, 2, 4),
-    ),
-    GpuKind(
-        "rtx-4090",
-        ("NVIDIA GeForce RTX 4090",),
-        *(24 * GB, 1008 * GB, "4090", 24564 * MIB, None, None, 4, True),
+        name="a30",
+        products=("NVIDIA A30",),
+        memory_bytes=24 * GB,
+        usable_bytes=24576 * MIB,
+        memory_bytes_per_s=933 * GB,
+        nvlink_bytes_per_s=200 * GB,
+        nvlink_links=4,
+        nvlink_domain=2,
+        pcie_generation=4,
+        compute_capability=(8, 0),
+        bf16_flops_per_s=165 * TFLOPS,
+        sheet="a30",
     ),
     GpuKind(
-        "rtx-5090",
-        ("NVIDIA GeForce RTX 5090",),
-        *(32 * GB, 1792 * GB, "5090", 32607 * MIB, None, None, 5, True),
+        name="a40",
+        products=("NVIDIA A40",),
+        memory_bytes=48 * GB,
+        usable_bytes=46068 * MIB,
+        memory_bytes_per_s=696 * GB,
+        nvlink_bytes_per_s=112.5 * GB,
+        nvlink_links=4,
+        nvlink_domain=2,
+        pcie_generation=4,
+        compute_capability=(8, 6),
+        bf16_flops_per_s=149.7 * TFLOPS,
+        sheet="a40",
+        elsewhere=(("nvlink_links", "ga102"),),
     ),
-    GpuKind(
-        "rtx-6000-ada",
-        ("NVIDIA RTX 6000 Ada Generation",),
-        *(48 * GB, 960 * GB, "6000ada", 49140 * MIB, None, None, 4, True),
+    _A100_CARD(
+        name="a100-40-pcie",
+        products=("NVIDIA A100-PCIE-40GB",),
+        memory_bytes=40 * GB,
+        usable_bytes=40960 * MIB,
+        memory_bytes_per_s=1555 * GB,
     ),
-    GpuKind(
-        "rtx-pro-6000",
-        ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition",),
-        *(96 * GB, 1792 * GB, "pro6000", 97887 * MIB, None, None, 5, True),
+    _A100_SXM(
+        name="a100-40-sxm",
+        products=("NVIDIA A100-SXM4-40GB",),
+        memory_bytes=40 * GB,
+        usable_bytes=40960 * MIB,
+        memory_bytes_per_s=1555 * GB,
     ),
-    GpuKind(
-        "h100-pcie",
-        ("NVIDIA H100 PCIe",),
-        *(80 * GB, 2000 * GB, "h100", 81559 * MIB, 600 * GB, 2, 5, True),
+    _A100_CARD(
+        name="a100-80-pcie",
+        products=("NVIDIA A100 80GB PCIe",),
+        memory_bytes=80 * GB,
+        usable_bytes=81920 * MIB,
+        memory_bytes_per_s=1935 * GB,
     ),
-    GpuKind(
-        "h100-nvl",
-        ("NVIDIA H100 NVL",),
-        *(94 * GB, 3900 * GB, "h100", 95830 * MIB, 600 * GB, 2, 5, True),
+    _A100_SXM(
+        name="a100-80-sxm",
+        products=("NVIDIA A100-SXM4-80GB",),
+        memory_bytes=80 * GB,
+        usable_bytes=81920 * MIB,
+        memory_bytes_per_s=2039 * GB,
     ),
-    GpuKind(
-        "h100-sxm",
-        ("NVIDIA H100 80GB HBM3",),
-        *(80 * GB, 3350 * GB, "h100", 81559 * MIB, 900 * GB, 8, 5, True),
+    _ADA(
+        name="l4",
+        products=("NVIDIA L4",),
+        memory_bytes=24 * GB,
+        usable_bytes=23034 * MIB,
+        memory_bytes_per_s=300 * GB,
+        bf16_flops_per_s=121 * TFLOPS,
+        sheet="l4",
     ),
-    GpuKind(
-        "h200-sxm",
-        ("NVIDIA H200",),
-        *(141 * GB, 4800 * GB, "h200", 143771 * MIB, 900 * GB, 8, 5, True),
+    _L40(
+        name="l40",
+        products=("NVIDIA L40",),
+        bf16_flops_per_s=181.05 * TFLOPS,
+        sheet="l40",
     ),
-    GpuKind(
-        "h200-nvl",
-        ("NVIDIA H200 NVL",),
-        *(141 * GB, 4800 * GB, "h200", 143771 * MIB, 900 * GB, 4, 5, True),
+    _L40(
+        name="l40s",
+        products=("NVIDIA L40S",),
+        bf16_flops_per_s=362.05 * TFLOPS,
+        sheet="l40s",
     ),
-    GpuKind(
-        "gh200-96",
-        ("NVIDIA GH200 480GB",),
-        *(96 * GB, 4000 * GB, "gh200", 97871 * MIB, 900 * GB, None, 5, True),
+    _H100_CARD(
+        name="h100-pcie",
+        products=("NVIDIA H100 PCIe",),
+        aliases=("h100-80gb-pcie",),
+        memory_bytes=80 * GB,
+        usable_bytes=81559 * MIB,
+        memory_bytes_per_s=2000 * GB,
+        bf16_flops_per_s=756.5 * TFLOPS,
+        sheet="h100-pcie",
     ),
-    GpuKind("gh200-144", (), 144 * GB, 4900 * GB, "gh200", None, 900 * GB, None, 5, True),
-    GpuKind(
-        "b200",
-        ("NVIDIA B200",),
-        *(180 * GB, 8 * TB, "b200", 183359 * MIB, 1800 * GB, 8, None, True),
+    _H100_CARD(
+        name="h100-nvl",
+        products=("NVIDIA H100 NVL",),
+        aliases=("h100-94gb",),
+        memory_bytes=94 * GB,
+        usable_bytes=95830 * MIB,
+        memory_bytes_per_s=3900 * GB,
+        bf16_flops_per_s=835.5 * TFLOPS,
+        sheet="h100",
     ),
-    GpuKind("b300", ("NVIDIA B300",), 288 * GB, 8 * TB, "b300", None, 1800 * GB, 8, None, True),
-    GpuKind(
-        "gb200",
-        ("NVIDIA GB200",),
-        *(186 * GB, 8 * TB, "gb200", None, 1800 * GB, 72, None, True),
+    _HOPPER(
+        name="h100-sxm",
+        products=("NVIDIA H100 80GB HBM3",),
+        aliases=("h100-sxm5",),
+        memory_bytes=80 * GB,
+        usable_bytes=81559 * MIB,
+        memory_bytes_per_s=3350 * GB,
+        nvlink_domain=8,
+        pcie_generation=5,
+        bf16_flops_per_s=989.5 * TFLOPS,
+        sheet="h100",
     ),
-    GpuKind(
-        "gb300",
-        ("NVIDIA GB300",),
-        *(288 * GB, 8 * TB, "gb300", None, 1800 * GB, 72, None, True),
+    _H200(
+        name="h200-sxm",
+        products=("NVIDIA H200",),
+        aliases=("h200-sxm5",),
+        nvlink_domain=8,
+        bf16_flops_per_s=989.5 * TFLOPS,
     ),
+    _H200(
+        name="h200-nvl",
+        products=("NVIDIA H200 NVL",),
+        nvlink_domain=4,
+        bf16_flops_per_s=835.5 * TFLOPS,
+    ),
+    _GH200(
+        name="gh200-96",
+        products=("NVIDIA GH200 480GB", "NVIDIA GH200 120GB"),
+        aliases=("gh200-96gb",),
+        memory_bytes=96 * GB,
+        usable_bytes=97871 * MIB,
+        memory_bytes_per_s=4000 * GB,
+    ),
+    _GH200(
+        name="gh200-144",
+        products=("NVIDIA GH200 144G HBM3e",),
+        aliases=("gh200-144gb",),
+        memory_bytes=144 * GB,
+        usable_bytes=146831 * MIB,
+        memory_bytes_per_s=4900 * GB,
+    ),
+    _BLACKWELL(
+        name="b200",
+        products=("NVIDIA B200",),
+        aliases=("b200-sxm",),
+        memory_bytes=180 * GB,
+        usable_bytes=183359 * MIB,
+        nvlink_domain=8,
+        pcie_generation=5,
+        bf16_flops_per_s=2250 * TFLOPS,
+        sheet="b200",
+        elsewhere=(("bf16_flops_per_s", "hgx"), ("pcie_generation", "mlperf")),
+    ),
+    _BLACKWELL_ULTRA(
+        name="b300",
+        products=("NVIDIA B300 SXM6 AC",),
+        aliases=("b300-sxm",),
+        usable_bytes=275040 * MIB,
+        nvlink_domain=8,
+        pcie_generation=6,
+        bf16_flops_per_s=2250 * TFLOPS,
+        sheet="blackwell-ultra",
+        elsewhere=(("bf16_flops_per_s", "hgx"), ("nvlink_domain", "hgx")),
+    ),
+    _BLACKWELL(
+        name="gb200",
+        products=("NVIDIA GB200",),
+        memory_bytes=186 * GB,
+        usable_bytes=189471 * MIB,
+        nvlink_domain=72,
+        bf16_flops_per_s=2500 * TFLOPS,
+        sheet="gb200",
+    ),
+    # The GB300 of a DGX Station has the same driver's name and less memory: plan it by its size.
+    _BLACKWELL_ULTRA(
+        name="gb300",
+        products=("NVIDIA GB300",),
+        usable_bytes=284208 * MIB,
+        nvlink_domain=72,
+        bf16_flops_per_s=2500 * TFLOPS,
+        sheet="gb300",
+        elsewhere=(("memory_bytes", "blackwell-ultra"), ("memory_bytes_per_s", "blackwell-ultra")),
+    ),
+    *RTX_KINDS,
 )
