@@ -1,7 +1,11 @@
 """Families with states: Mamba, Mamba-2, Jamba, Nemotron-H, Qwen3-Next."""
 
 from vramscope.exporters.signals.memory.config_fields import ConfigFields
-from vramscope.exporters.signals.memory.families.decoder import Decoder, read_decoder
+from vramscope.exporters.signals.memory.families.decoder import (
+    Decoder,
+    layer_kinds,
+    read_decoder,
+)
 from vramscope.exporters.signals.memory.families.mixture import qwen_mlp
 from vramscope.exporters.signals.memory.model import Layer, Model
 from vramscope.exporters.signals.memory.parts import experts, gated_mlp, norm, plain_mlp
@@ -136,7 +140,8 @@ def qwen3_next(fields: ConfigFields, architecture: str) -> Model:
         decoder.cache(),
     )
     interval = fields.size("full_attention_interval", default=4)
-    kinds = fields.list_of(str, "layer_types") or [
+    known = ("full_attention", "linear_attention")
+    kinds = layer_kinds(fields, decoder.layers, *known) or [
         "full_attention" if (layer + 1) % interval == 0 else "linear_attention"
         for layer in range(decoder.layers)
     ]

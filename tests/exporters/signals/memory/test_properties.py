@@ -157,8 +157,9 @@ def test_blocks_of_a_request_are_no_less_than_its_tokens_need(
     config: dict[str, Any], tokens: int, block_size: int
 ) -> None:
     model = read(config)
-    groups = cache_groups([layer.cache for layer in model.layers])
-    layout = block_layout(groups, block_size, 1, 2, 2)
+    layers = [layer.cache for layer in model.layers]
+    groups = cache_groups(layers)
+    layout = block_layout(layers, block_size, 1, 2, 2)
     assert layout is not None
     assert layout.request_blocks(tokens) * layout.block_bytes >= request_bytes(
         groups, tokens, layout.block_size, 1, 2, 2

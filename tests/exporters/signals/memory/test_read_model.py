@@ -39,7 +39,10 @@ def read(**changes: Any) -> Any:
         ({"hidden_size": True}, "hidden_size is True: want a whole number"),
         ({"hidden_size": "64"}, "hidden_size is '64': want a whole number"),
         ({"vocab_size": 10**30}, r"vocab_size is 10+: want a whole number"),
-        ({"num_hidden_layers": 10**9}, "num_hidden_layers is 1000000000: want at most 10,000"),
+        (
+            {"num_hidden_layers": 10**9},
+            "num_hidden_layers is 1000000000: want a whole number from 1 to 10,000",
+        ),
         (
             {"num_attention_heads": 5, "num_key_value_heads": 5},
             "heads is 5: want a d",
