@@ -20,7 +20,8 @@ STATE_BITS = {"auto": None, "float32": 32, "bfloat16": 16, "float16": 16}
 def mamba(fields: ConfigFields, architecture: str) -> Model:
     """Mamba and Falcon-Mamba: states only."""
     decoder = read_decoder(fields, tied=True, attention=False)
-    inner = fields.size("intermediate_size", default=2 * decoder.hidden)
+    expand = fields.size("expand", default=2)
+    inner = fields.size("intermediate_size", default=expand * decoder.hidden)
     layer = mamba1(
         decoder.hidden,
         inner,

@@ -53,12 +53,21 @@ def test_eight_bits_halve_the_matrices_and_add_a_scale_a_row() -> None:
     assert rank_weight_bytes(read(), by_row) == MATRICES + 4 * rows + 2 * (NORMS + TABLES)
 
 
-@pytest.mark.parametrize("name", ["model.layers.0.mlp", "re:.*mlp.*", "model.layers.*.mlp"])
+@pytest.mark.parametrize(
+    "name",
+    ["model.layers.0.mlp", "re:.*mlp.*", r"re:model\.layers\.0\.mlp", "model.layers.*.mlp"],
+)
 def test_ignored_modules_stay_as_they_are(name: str) -> None:
     scheme = Quantization("fp8", 8, ignored=(name,))
     attention = 2 * 64 + 2 * 32
     want = attention + 4 * 4 + 2 * (3 * 128 + NORMS + TABLES)
     assert rank_weight_bytes(read(), scheme) == want
+
+
+@pytest.mark.parametrize("name", ["re:mlp.*", "re:layers.*", "ml", "lm_head"])
+def test_names_that_are_no_module_ignore_none(name: str) -> None:
+    scheme = Quantization("fp8", 8, ignored=(name,))
+    assert rank_weight_bytes(read(), scheme) == rank_weight_bytes(read(), Quantization("fp8", 8))
 
 
 def test_four_bits_in_groups_with_zero_points() -> None:
