@@ -70,6 +70,12 @@ def test_names_that_are_no_module_ignore_none(name: str) -> None:
     assert rank_weight_bytes(read(), scheme) == rank_weight_bytes(read(), Quantization("fp8", 8))
 
 
+def test_channels_of_a_mamba_are_the_hidden_size_expanded() -> None:
+    sizes = {"state_size": 16, "conv_kernel": 4, "intermediate_size": None, "expand": 3}
+    state = read(architectures=["MambaForCausalLM"], **sizes).layers[0].cache
+    assert state.bytes(1, 2) == 3 * 8 * (3 + 16) * 2
+
+
 def test_four_bits_in_groups_with_zero_points() -> None:
     scheme = Quantization("awq", 4, group=4, zero_points=True)
     # 8 rows of 8: 32 bytes; two groups a row, each a 16-bit scale and a 4-bit zero point.

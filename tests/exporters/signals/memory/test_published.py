@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from vramscope.exporters.signals.memory.block_layout import BlockLayout, block_layout
+from vramscope.exporters.signals.memory.budget import EngineShape, budget
 from vramscope.exporters.signals.memory.cache import StateCache
 from vramscope.exporters.signals.memory.kv import (
     CacheGroup,
@@ -119,8 +120,10 @@ def test_stages_of_gemma_3_share_its_seven_groups() -> None:
     gemma = read("gemma3-4b")
     stages = [gemma.layout(stage) for stage in stage_layers(34, 2)]
     assert [sum(count for _, count in one.tables) for one in stages] == [7, 7]
-    # Of each group's five layers one stage has three.
+    # Each stage has three layers of some group of five.
     assert [one.block_bytes for one in stages] == [3 * 16 * 2 * 4 * 256 * 2] * 2
+    shape = EngineShape(parallelism=Parallelism(1, 2))
+    assert budget(gemma.model, None, shape, 80 << 30).layout in stages
 
 
 def test_attention_that_gpt_oss_does_not_quantise_stays_16_bit() -> None:
