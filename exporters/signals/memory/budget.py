@@ -10,7 +10,6 @@ from vramscope.exporters.signals.memory.estimates import (
     context_bytes,
     graph_bytes,
 )
-from vramscope.exporters.signals.memory.kv import cache_groups
 from vramscope.exporters.signals.memory.lora import slot_bytes
 from vramscope.exporters.signals.memory.model import Model
 from vramscope.exporters.signals.memory.quantization import Quantization
@@ -151,11 +150,11 @@ def _stage(
         "graphs": graph_bytes(eager=shape.enforce_eager),
         "context": context_bytes(spread.tensor),
     }
-    layers = [model.layers[n] for n in stage_layers(len(model.layers), spread.pipeline)[stage]]
+    layers = stage_layers(len(model.layers), spread.pipeline)[stage]
     slots = 0
     if shape.max_loras:
-        slots = shape.max_loras * slot_bytes(model, shape.max_lora_rank, spread.tensor)
-        slots = -(-slots * len(layers) // len(model.layers))
+        slot = slot_bytes(model, shape.max_lora_rank, spread.tensor, stage=layers)
+        slots = shape.max_loras * slot
     parts = {
         "weights": rank_weight_bytes(model, quantization, spread, stage),
         "lora_slots": slots,
@@ -166,11 +165,12 @@ def _stage(
     pool = allowed - sum(parts.values())
     element = model.element_bits // 8
     layout = block_layout(
-        cache_groups([layer.cache for layer in layers]),
+        [layer.cache for layer in model.layers],
         shape.block_size,
         spread.tensor,
         shape.kv_element_bytes or element,
         element,
+        layers,
     )
     blocks = 0
     if layout is not None and pool > 0:

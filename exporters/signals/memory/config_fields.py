@@ -8,7 +8,9 @@ from vramscope.exporters.errors import VramscopeError
 __all__ = ["ConfigFields", "ModelConfigError"]
 
 MOST = 10**9
-"""Of any dimension: what is over it is a mistake, and no list of so many layers is made."""
+"""Of any dimension: what is over it is a mistake."""
+MOST_LAYERS = 10_000
+"""A list of them is made."""
 
 
 class ModelConfigError(VramscopeError):
@@ -42,6 +44,13 @@ class ConfigFields:
     def count(self, *names: str, default: int | None = None) -> int:
         """Return a whole number from 0 on, as ``size`` does."""
         return self._whole(names, default, least=0)
+
+    def layers(self, *names: str) -> int:
+        """Return how many layers there are, as ``size`` does."""
+        name, value = self._find(names)
+        if value is None:
+            raise self.missing(names)
+        return self._checked(name, value, least=1, most=MOST_LAYERS)
 
     def optional_size(self, *names: str) -> int | None:
         """Return a whole number from 1 on, or None where it is missing or null."""
@@ -121,7 +130,7 @@ class ConfigFields:
             return default
         return self._checked(name, value, least)
 
-    def _checked(self, name: str, value: object, least: int) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MOST:
-            raise self.error(name, value, f"a whole number from {least} to {MOST:,}")
+    def _checked(self, name: str, value: object, least: int, most: int = MOST) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            raise self.error(name, value, f"a whole number from {least} to {most:,}")
         return value

@@ -55,16 +55,27 @@ def adapter_bytes(
     Source:
         Hu et al., arXiv 2106.09685.
     """
-    return _bytes(model, rank, targets, element_bits, tensor_ranks=1)
+    return _bytes(model, rank, targets, element_bits, 1, range(len(model.layers)))
 
 
 def slot_bytes(
-    model: Model, max_rank: int, tensor_ranks: int = 1, element_bits: int | None = None
+    model: Model,
+    max_rank: int,
+    tensor_ranks: int = 1,
+    element_bits: int | None = None,
+    stage: range | None = None,
 ) -> int:
     """Return bytes that one slot takes on a rank: vLLM sets it aside for all targets at once.
 
     The first matrix has a rank's share of the inputs where the target is split by them, else all
     of them; the second likewise of the outputs (without ``fully_sharded_loras``).
+
+    Args:
+        model: that is served.
+        max_rank: ``max_lora_rank``.
+        tensor_ranks: of tensor parallelism.
+        element_bits: None for the model's own.
+        stage: the layers of the rank's pipeline stage; None for all.
 
     Raises:
         LayoutError: the model can't be split so.
@@ -75,10 +86,13 @@ def slot_bytes(
     """
     if model.architecture in WITHOUT_ADAPTERS:
         raise NoAdaptersError(f"{model.architecture}: vLLM serves no LoRA adapters with it")
-    slot = _bytes(model, max_rank, None, element_bits, tensor_ranks)
+    every = range(len(model.layers))
+    held = every if stage is None else stage
+    slot = _bytes(model, max_rank, None, element_bits, tensor_ranks, held)
     if model.architecture in WITH_EMBEDDINGS:
-        # Every rank has all of the vocabulary here. A tied output projection has no slot.
-        tables = 1 if model.tied else 2
+        # Every rank of the first and last stage has all of the vocabulary here. A tied output
+        # projection has no slot.
+        tables = (held.start == 0) + (held.stop == every.stop and not model.tied)
         elements = tables * max_rank * (model.vocabulary + model.hidden_size)
         slot += elements * (element_bits or model.element_bits) // 8
     return slot
@@ -90,10 +104,11 @@ def _bytes(
     targets: Collection[str] | None,
     element_bits: int | None,
     tensor_ranks: int,
+    layers: range,
 ) -> int:
     elements = 0
-    for layer in model.layers:
-        for tensor in _matrices(layer.tensors):
+    for number in layers:
+        for tensor in _matrices(model.layers[number].tensors):
             if targets is None or _short(tensor) in targets:
                 outputs, inputs = tensor.rank_shape(tensor_ranks)
                 elements += rank * (outputs + inputs) * tensor.copies

@@ -55,7 +55,8 @@ class Quantization:
         """
         if self.method == "mxfp4":
             return ".experts." in module
-        return not any(pattern.search(module) for pattern in self._patterns)
+        # Expressions hold from the start of the whole name, as in vLLM.
+        return not any(pattern.match(f"model.{module}") for pattern in self._patterns)
 
     @cached_property
     def _patterns(self) -> list[re.Pattern[str]]:
@@ -65,7 +66,7 @@ class Quantization:
                 found.append(re.compile(name.removeprefix("re:")))
             else:
                 bare = re.escape(PREFIX.sub("", name)).replace(r"\*", "[^.]+")
-                found.append(re.compile(rf"(^|\.){bare}(\.|$)"))
+                found.append(re.compile(rf"(.*\.)?{bare}(\.|$)"))
         return found
 
     def rank_size(self, size: int) -> int:
@@ -117,7 +118,7 @@ def read_quantization(fields: ConfigFields) -> Quantization:
         ModelConfigError: a method, or a variant of one, that is not known here.
     """
     method = fields.text("quant_method")
-    ignored = tuple(fields.list_of(str, "ignore", "modules_to_not_convert", "ignored_layers") or ())
+    ignored = _ignored(fields)
     if method == "fp8":
         block = fields.list_of(int, "weight_block_size")
         if block is not None and (len(block) != 2 or min(block) < 1):
@@ -148,6 +149,19 @@ def read_quantization(fields: ConfigFields) -> Quantization:
     )
 
 
+def _ignored(fields: ConfigFields) -> tuple[str, ...]:
+    names = ("ignore", "modules_to_not_convert", "ignored_layers")
+    found = tuple(fields.list_of(str, *names) or ())
+    for name in found:
+        if name.startswith("re:"):
+            try:
+                re.compile(name.removeprefix("re:"))
+            except (re.error, OverflowError, RecursionError) as error:
+                wanted = f"a regular expression after re: ({error})"
+                raise fields.error(names[0], name, wanted) from error
+    return found
+
+
 def _compressed_tensors(fields: ConfigFields, ignored: Sequence[str]) -> Quantization:
     groups = fields.inner("config_groups")
     first = None if groups is None else groups.inner("group_0")
@@ -156,6 +170,9 @@ def _compressed_tensors(fields: ConfigFields, ignored: Sequence[str]) -> Quantiz
         raise fields.missing(["config_groups.group_0.weights"])
     if next((name for name in groups.not_asked()), "group_0.").partition(".")[0] != "group_0":
         raise fields.error("config_groups", "several groups", "one: more are not known here")
+    targets = first.list_of(str, "targets") or ["Linear"]
+    if targets != ["Linear"]:
+        raise first.error("targets", targets, "['Linear']: some matrices only are not known here")
     bits = weights.size("num_bits")
     kind = weights.text("type")
     strategy = weights.text("strategy")

@@ -30,11 +30,12 @@ HARMLESS = re.compile(
     | attn_temperature_.* | floor_scale | attn_scale | original_max_position_embeddings
     | tokens_per_second | fullatt_block_indexes | window_size | spatial_patch_size | id2label
     | label2id | keys_to_ignore_at_inference | cache_implementation | alibi | .*_jitter_noise
-    | initial_context_length | do_layer_norm_before | layer_norm_elementwise_affine | init_std
+    | initial_context_length | init_std
     | layerdrop | prefix | scale_attn.* | reorder_and_upcast_attn | summary_.* | n_ctx
     | max_window_layers | use_qk_norm | mixer_rms_eps | use_mamba_kernels | use_mambapy
     | expand | d_inner | norm_before_gate | rms_norm | num_nextn_predict_layers
-    | swiglu_limit | num_logits_to_keep | sliding_window | sliding_window_pattern
+    | swiglu_limit | swiglu_alpha | qk_head_dim | use_associative_scan | num_logits_to_keep
+    | sliding_window | sliding_window_pattern
     """,
     re.VERBOSE,
 )

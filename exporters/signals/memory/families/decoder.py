@@ -9,10 +9,9 @@ from vramscope.exporters.signals.memory.model import Layer, Model
 from vramscope.exporters.signals.memory.parts import attention, embedding, norm
 from vramscope.exporters.signals.memory.tensor import Tensor
 
-__all__ = ["Decoder", "no_window", "read_decoder", "windows"]
+__all__ = ["Decoder", "layer_kinds", "no_window", "read_decoder", "windows"]
 
 BITS = {"bfloat16": 16, "float16": 16, "float32": 32}
-MOST_LAYERS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +119,7 @@ def read_decoder(fields: ConfigFields, *, tied: bool = False, attention: bool = 
         ModelConfigError: one is missing or wrong.
     """
     hidden = fields.size("hidden_size", "n_embd", "d_model")
-    layers = fields.size("num_hidden_layers", "n_layer", "n_layers")
-    if layers > MOST_LAYERS:
-        raise fields.error("num_hidden_layers", layers, f"at most {MOST_LAYERS:,}")
+    layers = fields.layers("num_hidden_layers", "n_layer", "n_layers")
     heads = kv_heads = head_size = 0
     if attention:
         heads = fields.size("num_attention_heads", "n_head", "n_heads")
@@ -163,19 +160,31 @@ def windows(fields: ConfigFields, layers: int, *, pattern: int | None = None) ->
         ModelConfigError: ``layer_types`` is not one known kind a layer.
     """
     window = fields.optional_size("sliding_window")
-    kinds = fields.list_of(str, "layer_types")
+    kinds = layer_kinds(fields, layers, "sliding_attention", "full_attention")
     if kinds is None:
         if pattern is None or window is None:
             return [window] * layers
         return [None if (layer + 1) % pattern == 0 else window for layer in range(layers)]
-    if len(kinds) != layers:
-        raise fields.error("layer_types", f"{len(kinds)} kinds", f"one for each of {layers} layers")
-    unknown = sorted({*kinds} - {"sliding_attention", "full_attention"})
-    if unknown:
-        raise fields.error("layer_types", unknown[0], "sliding_attention or full_attention")
     if "sliding_attention" in kinds and window is None:
         raise fields.missing(["sliding_window"])
     return [window if kind == "sliding_attention" else None for kind in kinds]
+
+
+def layer_kinds(fields: ConfigFields, layers: int, *known: str) -> list[str] | None:
+    """Return ``layer_types``, or None where the config has none.
+
+    Raises:
+        ModelConfigError: it is not one known kind a layer.
+    """
+    kinds = fields.list_of(str, "layer_types")
+    if kinds is None:
+        return None
+    if len(kinds) != layers:
+        raise fields.error("layer_types", f"{len(kinds)} kinds", f"one for each of {layers} layers")
+    unknown = sorted({*kinds} - {*known})
+    if unknown:
+        raise fields.error("layer_types", unknown[0], " or ".join(known))
+    return kinds
 
 
 def no_window(fields: ConfigFields) -> None:

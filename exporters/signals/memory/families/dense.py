@@ -79,12 +79,16 @@ def opt(fields: ConfigFields, architecture: str) -> Model:
         raise fields.error("word_embed_proj_dim", "another size", f"hidden_size {decoder.hidden}")
     bias = fields.flag("enable_bias", default=True)
     inner = fields.size("ffn_dim")
+    scaled = fields.flag("layer_norm_elementwise_affine", default=True)
+    # One whose norms come after, as in OPT-350M, has none at the end.
+    ends = fields.flag("do_layer_norm_before", default=True)
+    ends = ends and not fields.flag("_remove_final_layer_norm", default=False)
     layer = Layer(
         (
             *decoder.attention(qkv_bias=bias, output_bias=bias),
             *plain_mlp(decoder.hidden, inner, bias=bias),
-            *norm("self_attn_layer_norm", decoder.hidden, bias=True),
-            *norm("final_layer_norm", decoder.hidden, bias=True),
+            *(norm("self_attn_layer_norm", decoder.hidden, bias=True) if scaled else ()),
+            *(norm("final_layer_norm", decoder.hidden, bias=True) if scaled else ()),
         ),
         decoder.cache(),
     )
@@ -93,7 +97,7 @@ def opt(fields: ConfigFields, architecture: str) -> Model:
         architecture,
         [layer] * decoder.layers,
         inner,
-        last=norm("final_layer_norm", decoder.hidden, bias=True),
+        last=norm("final_layer_norm", decoder.hidden, bias=True) if scaled and ends else (),
         before=positions,
     )
 

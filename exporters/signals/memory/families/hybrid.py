@@ -1,7 +1,11 @@
 """Families with states: Mamba, Mamba-2, Jamba, Nemotron-H, Qwen3-Next."""
 
 from vramscope.exporters.signals.memory.config_fields import ConfigFields
-from vramscope.exporters.signals.memory.families.decoder import Decoder, read_decoder
+from vramscope.exporters.signals.memory.families.decoder import (
+    Decoder,
+    layer_kinds,
+    read_decoder,
+)
 from vramscope.exporters.signals.memory.families.mixture import qwen_mlp
 from vramscope.exporters.signals.memory.model import Layer, Model
 from vramscope.exporters.signals.memory.parts import experts, gated_mlp, norm, plain_mlp
@@ -16,7 +20,8 @@ STATE_BITS = {"auto": None, "float32": 32, "bfloat16": 16, "float16": 16}
 def mamba(fields: ConfigFields, architecture: str) -> Model:
     """Mamba and Falcon-Mamba: states only."""
     decoder = read_decoder(fields, tied=True, attention=False)
-    inner = fields.size("intermediate_size", default=2 * decoder.hidden)
+    expand = fields.size("expand", default=2)
+    inner = fields.size("intermediate_size", default=expand * decoder.hidden)
     layer = mamba1(
         decoder.hidden,
         inner,
@@ -136,7 +141,8 @@ def qwen3_next(fields: ConfigFields, architecture: str) -> Model:
         decoder.cache(),
     )
     interval = fields.size("full_attention_interval", default=4)
-    kinds = fields.list_of(str, "layer_types") or [
+    known = ("full_attention", "linear_attention")
+    kinds = layer_kinds(fields, decoder.layers, *known) or [
         "full_attention" if (layer + 1) % interval == 0 else "linear_attention"
         for layer in range(decoder.layers)
     ]

@@ -43,7 +43,7 @@ def _tower(fields: ConfigFields, text_hidden: int) -> Tensors:
     what = "vision hidden size"
     return (
         Tensor("patch_embed.proj.weight", (hidden, channels, frames, patch, patch)),
-        *(block * fields.size("depth")),
+        *(block * fields.layers("depth")),
         *norm("merger.ln_q", hidden),
         *linear("merger.mlp.0", merged, merged, rows(merged, what), bias=True),
         *linear("merger.mlp.2", out, merged, columns(merged, what), bias=True),

@@ -10,7 +10,6 @@ import pytest
 
 from vramscope.exporters.signals.memory.block_layout import BlockLayout, block_layout
 from vramscope.exporters.signals.memory.cache import AttentionCache
-from vramscope.exporters.signals.memory.kv import cache_groups
 from vramscope.exporters.signals.memory.model import Model
 from vramscope.exporters.signals.memory.read_model import read_config_file, read_model
 from vramscope.exporters.signals.memory.weights import Parallelism, rank_weight_bytes
@@ -34,9 +33,9 @@ def element_bytes(model: Model, variant: dict[str, Any]) -> int:
 
 
 def layout_of(model: Model, variant: dict[str, Any]) -> BlockLayout | None:
-    groups = cache_groups([layer.cache for layer in model.layers])
+    layers = [layer.cache for layer in model.layers]
     kv_bytes, state_bytes = element_bytes(model, variant), model.element_bits // 8
-    return block_layout(groups, 16, variant["tp"], kv_bytes, state_bytes)
+    return block_layout(layers, 16, variant["tp"], kv_bytes, state_bytes)
 
 
 def read(name: str, variant: dict[str, Any] | None = None) -> Any:

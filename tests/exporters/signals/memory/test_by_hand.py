@@ -53,12 +53,27 @@ def test_eight_bits_halve_the_matrices_and_add_a_scale_a_row() -> None:
     assert rank_weight_bytes(read(), by_row) == MATRICES + 4 * rows + 2 * (NORMS + TABLES)
 
 
-@pytest.mark.parametrize("name", ["model.layers.0.mlp", "re:.*mlp.*", "model.layers.*.mlp"])
+@pytest.mark.parametrize(
+    "name",
+    ["model.layers.0.mlp", "re:.*mlp.*", r"re:model\.layers\.0\.mlp", "model.layers.*.mlp"],
+)
 def test_ignored_modules_stay_as_they_are(name: str) -> None:
     scheme = Quantization("fp8", 8, ignored=(name,))
     attention = 2 * 64 + 2 * 32
     want = attention + 4 * 4 + 2 * (3 * 128 + NORMS + TABLES)
     assert rank_weight_bytes(read(), scheme) == want
+
+
+@pytest.mark.parametrize("name", ["re:mlp.*", "re:layers.*", "ml", "lm_head"])
+def test_names_that_are_no_module_ignore_none(name: str) -> None:
+    scheme = Quantization("fp8", 8, ignored=(name,))
+    assert rank_weight_bytes(read(), scheme) == rank_weight_bytes(read(), Quantization("fp8", 8))
+
+
+def test_channels_of_a_mamba_are_the_hidden_size_expanded() -> None:
+    sizes = {"state_size": 16, "conv_kernel": 4, "intermediate_size": None, "expand": 3}
+    state = read(architectures=["MambaForCausalLM"], **sizes).layers[0].cache
+    assert state.bytes(1, 2) == 3 * 8 * (3 + 16) * 2
 
 
 def test_four_bits_in_groups_with_zero_points() -> None:
@@ -88,7 +103,7 @@ def test_a_window_bounds_a_request_and_a_chunk_does() -> None:
 
 def test_layers_are_dealt_into_groups_of_the_rarest_kind() -> None:
     wide, all_tokens = AttentionCache(4, 256, 256, window=1024), AttentionCache(4, 256, 256)
-    layout = block_layout([CacheGroup(wide, 29), CacheGroup(all_tokens, 5)], 16, 1, 2, 2)
+    layout = block_layout([wide] * 29 + [all_tokens] * 5, 16, 1, 2, 2)
     assert layout is not None
     assert (layout.tables, layout.padding_layers) == (((wide, 6), (all_tokens, 1)), 1)
     assert layout.block_bytes == 5 * 16 * 4 * 512 * 2
@@ -97,15 +112,15 @@ def test_layers_are_dealt_into_groups_of_the_rarest_kind() -> None:
 def test_a_page_is_made_to_hold_a_state() -> None:
     state = StateCache((State((8192, 3)), State((8192, 16))), "mamba1")
     attending = AttentionCache(8, 128, 128)
-    layout = block_layout([CacheGroup(state, 28), CacheGroup(attending, 4)], 16, 1, 2, 2)
+    layout = block_layout([state] * 28 + [attending] * 4, 16, 1, 2, 2)
     assert layout is not None
     assert (layout.block_size, layout.raised) == (80, True)
 
 
 def test_pages_of_several_sizes_are_refused() -> None:
-    groups = [CacheGroup(AttentionCache(n, 128, 128), 2) for n in (1, 3)]
+    layers = [AttentionCache(n, 128, 128) for n in (1, 3)]
     with pytest.raises(LayoutUnknownError, match="2 sizes of a token"):
-        block_layout(groups, 16, 1, 2, 2)
+        block_layout(layers, 16, 1, 2, 2)
 
 
 def test_nothing_kept_is_no_layout() -> None:

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from vramscope.exporters.signals.memory.block_layout import block_layout
+from vramscope.exporters.signals.memory.cache import AttentionCache
 from vramscope.exporters.signals.memory.config_fields import ModelConfigError
 from vramscope.exporters.signals.memory.read_model import read_config_file, read_model
 from vramscope.exporters.signals.memory.tensor import LayoutError
@@ -24,6 +26,12 @@ LLAMA: dict[str, Any] = {
 }
 FP8 = {"quant_method": "fp8", "activation_scheme": "dynamic"}
 
+PACKED = {"quant_method": "compressed-tensors"}
+MLP_ONLY = {
+    "targets": ["re:.*mlp.*"],
+    "weights": {"num_bits": 4, "type": "int", "strategy": "group", "group_size": 128},
+}
+
 
 def read(**changes: Any) -> Any:
     return read_model({**LLAMA, **changes}, "m/config.json")
@@ -39,7 +47,10 @@ def read(**changes: Any) -> Any:
         ({"hidden_size": True}, "hidden_size is True: want a whole number"),
         ({"hidden_size": "64"}, "hidden_size is '64': want a whole number"),
         ({"vocab_size": 10**30}, r"vocab_size is 10+: want a whole number"),
-        ({"num_hidden_layers": 10**9}, "num_hidden_layers is 1000000000: want at most 10,000"),
+        (
+            {"num_hidden_layers": 10**9},
+            "num_hidden_layers is 1000000000: want a whole number from 1 to 10,000",
+        ),
         (
             {"num_attention_heads": 5, "num_key_value_heads": 5},
             "heads is 5: want a d",
@@ -62,6 +73,14 @@ def read(**changes: Any) -> Any:
         (
             {"quantization_config": {**FP8, "weight_block_size": [128]}},
             r"weight_block_size is \[128\]: want two whole numbers",
+        ),
+        (
+            {"quantization_config": {**FP8, "modules_to_not_convert": ["re:("]}},
+            r"ignore is 're:\(': want a regular expression after re: \(missing",
+        ),
+        (
+            {"quantization_config": {**PACKED, "config_groups": {"group_0": MLP_ONLY}}},
+            "group_0: targets is .*mlp.*: want .'Linear'.: some matrices only are not known",
         ),
         ({"quantization_config": {"quant_method": "awq", "bits": 3, "group_size": 8}}, "bits is 3"),
     ],
@@ -105,6 +124,35 @@ def test_more_stages_than_layers_name_the_field() -> None:
     model, _ = read()
     with pytest.raises(LayoutError, match="num_hidden_layers is 2: can't be split over 3 stages"):
         rank_weight_bytes(model, None, Parallelism(1, 3))
+
+
+def test_stage_that_keeps_nothing_while_others_do_is_refused() -> None:
+    layers = [AttentionCache(1, 8, 8), AttentionCache(1, 8, 8), None]
+    with pytest.raises(LayoutError, match="layers 2 to 2 keep nothing of a request: vLLM can't"):
+        block_layout(layers, 16, 1, 2, 2, range(2, 3))
+
+
+def test_tower_of_any_depth_is_no_work() -> None:
+    vision = {"hidden_size": 64, "num_heads": 4, "intermediate_size": 96, "patch_size": 14}
+    with pytest.raises(ModelConfigError, match="vision_config: depth is 1000000000: want a whole"):
+        read(
+            architectures=["Qwen2_5_VLForConditionalGeneration"],
+            vision_config={**vision, "depth": 10**9},
+        )
+
+
+@pytest.mark.parametrize(
+    ("kinds", "words"),
+    [
+        (["full_attention"], "layer_types is '1 kinds': want one for each of 2 layers"),
+        (["mamba", "full_attention"], "'mamba': want full_attention or linear_attention"),
+    ],
+)
+def test_kinds_of_a_hybrid_are_checked_as_windows_are(kinds: list[str], words: str) -> None:
+    linear = ("num_key_heads", "key_head_dim", "num_value_heads", "value_head_dim")
+    sizes = {f"linear_{name}": 8 for name in (*linear, "conv_kernel_dim")}
+    with pytest.raises(ModelConfigError, match=words):
+        read(architectures=["Qwen3NextForCausalLM"], layer_types=kinds, **sizes)
 
 
 def test_fields_that_are_not_known_are_told() -> None:

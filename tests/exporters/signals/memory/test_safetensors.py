@@ -37,6 +37,8 @@ MLA = {
     "first_k_dense_replace": 1,
     "num_key_value_heads": 4,
 }
+OPT = {"ffn_dim": 96, "word_embed_proj_dim": 64}
+GPT2 = {"n_embd": 64, "n_layer": 3, "n_head": 4, "n_positions": 128}
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "llama": ("Llama", {"tie_word_embeddings": False}),
     "llama-tied": ("Llama", {"tie_word_embeddings": True}),
@@ -49,8 +51,17 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "gemma3": ("Gemma3Text", {"head_dim": 32}),
     "falcon": ("Falcon", {"multi_query": True, "bias": False, "alibi": False}),
     "falcon-grouped": ("Falcon", {"new_decoder_architecture": True, "num_kv_heads": 2}),
-    "opt": ("OPT", {"ffn_dim": 96, "word_embed_proj_dim": 64}),
-    "gpt2": ("GPT2", {"n_embd": 64, "n_layer": 3, "n_head": 4, "n_positions": 128}),
+    "falcon-40b's": ("Falcon", {"new_decoder_architecture": True, "num_ln_in_parallel_attn": 1}),
+    "falcon-rw's": (
+        "Falcon",
+        {"multi_query": False, "alibi": True, "bias": True, "parallel_attn": False},
+    ),
+    "opt": ("OPT", OPT),
+    "opt-norms-after": ("OPT", {**OPT, "do_layer_norm_before": False}),
+    "opt-norms-unscaled": ("OPT", {**OPT, "layer_norm_elementwise_affine": False}),
+    "opt-no-biases": ("OPT", {**OPT, "enable_bias": False}),
+    "gpt2": ("GPT2", GPT2),
+    "gpt2-untied": ("GPT2", {**GPT2, "tie_word_embeddings": False, "n_inner": 80}),
     "mixtral": ("Mixtral", {"num_local_experts": 4, "num_experts_per_tok": 2}),
     "qwen3-moe": ("Qwen3Moe", {**MIXTURE, "num_experts": 4, "head_dim": 32}),
     "qwen3-moe-mixed": (
@@ -63,11 +74,35 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "deepseek-v2": ("DeepseekV2", {**MLA, **MIXTURE, "q_lora_rank": None}),
     "deepseek-v3": ("DeepseekV3", {**MLA, **MIXTURE, "q_lora_rank": 24}),
-    "mamba": ("Mamba", {"state_size": 8, "num_hidden_layers": 3}),
+    "deepseek-v2-queries": ("DeepseekV2", {**MLA, **MIXTURE, "q_lora_rank": 24}),
+    "llama4": (
+        "Llama4Text",
+        {"num_local_experts": 4, "intermediate_size_mlp": 128, "interleave_moe_layer_step": 2},
+    ),
+    "mamba": ("Mamba", {"state_size": 8}),
+    "mamba-biases": ("Mamba", {"state_size": 8, "use_bias": True, "use_conv_bias": False}),
+    "mamba-untied": ("Mamba", {"state_size": 8, "tie_word_embeddings": False}),
+    "falcon-mamba": ("FalconMamba", {"state_size": 8}),
     "mamba2": ("Mamba2", {"state_size": 8, "num_heads": 8, "head_dim": 16, "n_groups": 2}),
     "jamba": (
         "Jamba",
         {"num_experts": 4, "num_hidden_layers": 8, "mamba_dt_rank": 6, "use_mamba_kernels": False},
+    ),
+    "jamba-one-expert": (
+        "Jamba",
+        {"num_experts": 1, "num_hidden_layers": 8, "mamba_dt_rank": 6, "mamba_proj_bias": True},
+    ),
+    "nemotron-h": (
+        "NemotronH",
+        {
+            "num_hidden_layers": 5,
+            "hybrid_override_pattern": "M-M*-",
+            "mamba_num_heads": 8,
+            "mamba_head_dim": 16,
+            "n_groups": 2,
+            "ssm_state_size": 8,
+            "head_dim": 32,
+        },
     ),
     "qwen3-next": (
         "Qwen3Next",
@@ -90,14 +125,33 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 def test_weights_are_the_sum_of_the_headers(name: str, tmp_path: Path) -> None:
     kind, values = CASES[name]
     config_class = getattr(transformers, f"{kind}Config")
-    given = {key: value for key, value in SMALL.items() if key in config_class().to_dict()}
-    config = config_class(**{**given, **values})
+    fields = {"num_hidden_layers", *config_class().to_dict()}
+    config = config_class(**{**{key: SMALL[key] for key in SMALL if key in fields}, **values})
     suffix = "LMHeadModel" if kind == "GPT2" else "ForCausalLM"
-    model_class = getattr(transformers, kind.replace("Text", "") + suffix)
-    config.architectures = [model_class.__name__]
-    model_class(config).to(torch.bfloat16).save_pretrained(tmp_path)
-    model, quantization = read_model(read_config_file(tmp_path), name)
-    assert checkpoint_bytes(model, quantization) == header_bytes(tmp_path)
+    made = getattr(transformers, kind.replace("Text", "") + suffix)(config)
+    assert_sum(made, tmp_path, values if kind == "NemotronH" else {})
+
+
+def test_weights_of_a_model_with_a_tower_are_the_sum_of_the_headers(tmp_path: Path) -> None:
+    vision = {
+        "depth": 2,
+        "hidden_size": 64,
+        "intermediate_size": 96,
+        "num_heads": 4,
+        "out_hidden_size": 64,
+    }
+    text = {**SMALL, "rope_parameters": {"rope_type": "default", "mrope_section": [2, 3, 3]}}
+    config = transformers.Qwen2_5_VLConfig(text_config=text, vision_config=vision)
+    assert_sum(transformers.Qwen2_5_VLForConditionalGeneration(config), tmp_path, {})
+
+
+def assert_sum(made: Any, folder: Path, published: dict[str, Any]) -> None:
+    """Save a model, with the fields that its publisher writes and transformers does not."""
+    made.config.architectures = [type(made).__name__]
+    made.to(torch.bfloat16).save_pretrained(folder)
+    values = {**read_config_file(folder), **published}
+    model, quantization = read_model(values, str(folder))
+    assert checkpoint_bytes(model, quantization) == header_bytes(folder)
 
 
 def header_bytes(folder: Path) -> int:
