@@ -101,7 +101,7 @@ def _panel(panel: dict[str, Any]) -> dict[str, Any]:
     panel["targets"] = [_without(one, OF_A_TARGET) for one in panel["targets"]]
     defaults = panel.get("fieldConfig", {}).get("defaults", {})
     steps = defaults.get("thresholds", {}).get("steps")
-    if isinstance(steps, list):
+    if steps:
         defaults["thresholds"]["steps"] = [_without(step, OF_A_STEP) for step in steps]
     elif "thresholds" in defaults:
         del defaults["thresholds"]

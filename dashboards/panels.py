@@ -26,14 +26,12 @@ DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
 UNITS = {
     "blocks": "short",
     "bytes": "bytes",
-    "bytes per second": "Bps",
     "celsius": "celsius",
     "count": "short",
     "per second": "cps",
     "ratio": "percentunit",
     "requests": "short",
     "seconds": "s",
-    "tokens": "short",
     "tokens per second": "cps",
     "watts": "watt",
 }
@@ -49,12 +47,10 @@ class Query:
     Attributes:
         expression: PromQL.
         legend: name of its series, with ``{{label}}``.
-        instant: only its value now (tables, stats).
     """
 
     expression: str
     legend: str = ""
-    instant: bool = False
 
 
 def thresholds_of(name: str | None) -> list[dict[str, Any]]:
@@ -127,7 +123,6 @@ def stat(
     *,
     size: tuple[int, int] = (4, 4),
     threshold: str | None = None,
-    words: Mapping[str, str] | None = None,
     link: str | None = None,
 ) -> Placed:
     """Return a number, with the line of its past behind it.
@@ -139,14 +134,12 @@ def stat(
         queries: what is asked.
         size: width (of 24) and height.
         threshold: the number whose threshold in the catalog colours it.
-        words: shown in place of values.
         link: uid of the dashboard that says more; time and variables go along.
     """
     links = []
     if link is not None:
         url = f"/d/{link}?${{__url_time_range}}&${{__all_variables}}"
         links = [{"title": "more", "url": url, "targetBlank": False}]
-    options = {value: {"text": text} for value, text in (words or {}).items()}
     panel = core.Stat(
         title=title,
         description=description,
@@ -160,7 +153,6 @@ def stat(
         textMode="auto",
         noValue="no data",
         thresholds=thresholds_of(threshold),
-        mappings=[{"type": "value", "options": options}] if words else [],
         extraJson={"fieldConfig": {"defaults": {"color": {"mode": "thresholds"}, "links": links}}},
     )
     return panel, *size
@@ -193,6 +185,7 @@ def states(
         mergeValues=True,
         showValue="auto",
         legendDisplayMode="list",
+        thresholds=thresholds_of(None),
         mappings=[{"type": "value", "options": options}],
         extraJson={
             "fieldConfig": {"defaults": {"color": {"mode": "thresholds"}}},
@@ -310,7 +303,7 @@ def _targets(queries: Sequence[Query], *, heat: bool = False, form: str = "") ->
             refId=chr(ord("A") + number),
             datasource=DATASOURCE,
             intervalFactor=1,
-            instant=query.instant or form == "table",
+            instant=form == "table",
             format="heatmap" if heat else form or "time_series",
         )
         for number, query in enumerate(queries)

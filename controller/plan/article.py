@@ -1,5 +1,6 @@
 """The formula of the well-known articles for KV bytes, beside the one that is right for a model."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from vramscope.exporters.signals.memory.cache import AttentionCache
@@ -61,32 +62,24 @@ def article_formula(
     )
 
 
-def _reasons(model: Model, groups: tuple[CacheGroup, ...], head_size: int) -> list[str]:
-    reasons = []
-    attending = [group for group in groups if isinstance(group.layer, AttentionCache)]
-    layers = sum(group.layers for group in attending)
-    if any(group.layer.latent for group in attending if isinstance(group.layer, AttentionCache)):
-        first = attending[0].layer
-        size = first.key_size if isinstance(first, AttentionCache) else 0
-        reasons.append(f"MLA keeps one latent of {size} elements a layer, not heads of keys")
-    for group in attending[:1]:
-        layer = group.layer
-        if isinstance(layer, AttentionCache) and not layer.latent:
+def _reasons(model: Model, groups: tuple[CacheGroup, ...], head_size: int) -> Iterator[str]:
+    attending = [
+        (group.layer, group.layers) for group in groups if isinstance(group.layer, AttentionCache)
+    ]
+    for layer, _ in attending[:1]:
+        if layer.latent:
+            yield f"MLA keeps one latent of {layer.key_size} elements a layer, not heads of keys"
+        else:
             if layer.kv_heads != model.heads:
-                reasons.append(
-                    f"{layer.kv_heads} heads of keys and values serve {model.heads} query heads"
-                )
+                yield f"{layer.kv_heads} heads of keys and values serve {model.heads} query heads"
             if layer.key_size != head_size:
-                reasons.append(
-                    f"a head has {layer.key_size} elements, not hidden size / heads = {head_size}"
-                )
-    if layers < len(model.layers):
-        reasons.append(f"only {layers} of {len(model.layers)} layers keep keys and values")
-    for group in attending:
-        layer = group.layer
-        if isinstance(layer, AttentionCache) and (layer.window or layer.chunk):
+                yield f"a head has {layer.key_size} elements, not hidden size / heads = {head_size}"
+    keeping = sum(layers for _, layers in attending)
+    if keeping < len(model.layers):
+        yield f"only {keeping} of {len(model.layers)} layers keep keys and values"
+    for layer, layers in attending:
+        if layer.window or layer.chunk:
             kind = f"a window of {layer.window}" if layer.window else f"chunks of {layer.chunk}"
-            reasons.append(f"{group.layers} layers attend to {kind} tokens only")
+            yield f"{layers} layers attend to {kind} tokens only"
     if len(attending) < len(groups):
-        reasons.append("states are by request, at any length")
-    return reasons
+        yield "states are by request, at any length"

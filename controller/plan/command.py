@@ -4,7 +4,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from vramscope.controller.plan.text import text
 from vramscope.exporters.engine.rundir import run_dir
 from vramscope.exporters.errors import SourceUnavailableError
 from vramscope.exporters.pictures.file import picture_file, save, want_library
+from vramscope.exporters.pictures.style import add_color_option, style_of
 from vramscope.exporters.signals.memory.budget import EngineShape, budget
 from vramscope.exporters.signals.memory.model import Model
 from vramscope.exporters.signals.memory.read_model import read_config_file, read_model
@@ -84,9 +85,9 @@ def main(argv: Sequence[str]) -> int:
     if options.json:
         sys.stdout.write(json.dumps(document(plan, comparison), indent=2) + "\n")
     elif options.output is None:
-        unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-        colour = _colour(options.color, os.environ, terminal=sys.stdout.isatty())
-        sys.stdout.write(text(plan, comparison, unicode=unicode, colour=colour))
+        stdout = sys.stdout
+        style = style_of(options.color, os.environ, stdout.isatty(), stdout.encoding)
+        stdout.write(text(plan, comparison, style))
     return 0 if plan.budget.fits else 1
 
 
@@ -162,12 +163,7 @@ def _parser() -> argparse.ArgumentParser:
         type=picture_file,
         help="write a picture, .svg or .png, and print nothing",
     )
-    parser.add_argument(
-        "--color",
-        choices=("auto", "always", "never"),
-        default="auto",
-        help="auto: in a terminal, unless NO_COLOR is set (default auto)",
-    )
+    add_color_option(parser)
     return parser
 
 
@@ -211,11 +207,6 @@ def _lengths(given: Sequence[int] | None, model: Model) -> list[int]:
     """Return lengths that the model can have, ascending."""
     wanted = LENGTHS if given is None else given
     return sorted({min(length, model.max_length) for length in wanted})
-
-
-def _colour(option: str, environment: Mapping[str, str], *, terminal: bool) -> bool:
-    automatic = terminal and not environment.get("NO_COLOR") and environment.get("TERM") != "dumb"
-    return automatic if option == "auto" else option == "always"
 
 
 def _count(text: str) -> int:

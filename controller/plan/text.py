@@ -6,6 +6,7 @@ from vramscope.controller.plan.looks import PART_LOOKS, PARTS
 from vramscope.controller.plan.measured import Comparison
 from vramscope.controller.plan.plan import Plan
 from vramscope.controller.plan.units import gib, size
+from vramscope.exporters.pictures.style import Style
 from vramscope.exporters.signals.memory.cache import AttentionCache
 from vramscope.exporters.signals.memory.kv import CacheGroup
 
@@ -14,16 +15,15 @@ __all__ = ["text"]
 BAR_WIDTH = 72
 
 
-def text(plan: Plan, comparison: Comparison | None, *, unicode: bool, colour: bool) -> str:
+def text(plan: Plan, comparison: Comparison | None, style: Style) -> str:
     """Return the page.
 
     Args:
         plan: to be shown.
         comparison: with a live engine.
-        unicode: whether the terminal shows more than ASCII.
-        colour: whether it shows colours.
+        style: what the terminal shows.
     """
-    lines = [*_head(plan), "", *_bar(plan, unicode=unicode, colour=colour), ""]
+    lines = [*_head(plan), "", *_bar(plan, style), ""]
     lines += _kv(plan)
     if comparison is not None:
         lines += ["", *_measured(comparison)]
@@ -46,40 +46,26 @@ def _head(plan: Plan) -> Iterator[str]:
     )
 
 
-def _bar(plan: Plan, *, unicode: bool, colour: bool) -> Iterator[str]:
+def _bar(plan: Plan, style: Style) -> Iterator[str]:
     parts = plan.budget.parts
     scale = max(plan.target.total_bytes, sum(max(0, one) for one in parts.values()))
-    cells = ""
-    done = 0.0
+    cells, filled, ends = "", 0, 0.0
     for part in PARTS:
         look = PART_LOOKS[part.name]
-        done += max(0, parts[part.name]) / scale * BAR_WIDTH
-        count = max(0, round(done) - _length(cells))
-        mark = (look.character if unicode else look.ascii) * count
-        cells += f"\x1b[38;5;{look.ansi}m{mark}\x1b[0m" if colour and mark else mark
+        ends += max(0, parts[part.name]) / scale * BAR_WIDTH
+        run = (look.character if style.unicode else look.ascii) * (round(ends) - filled)
+        filled = round(ends)
+        cells += f"\x1b[38;5;{look.ansi}m{run}\x1b[0m" if style.colour and run else run
     yield f"one GPU  [{cells}]"
     for part in PARTS:
         look = PART_LOOKS[part.name]
-        mark = look.character if unicode else look.ascii
+        mark = look.character if style.unicode else look.ascii
         share = parts[part.name] / plan.target.total_bytes
         line = f"  {mark} {part.title:40} {gib(parts[part.name]):>10} {share:>6.1%}"
         estimate = plan.budget.estimates.get(part.name)
         if estimate is not None and estimate.high:
             line += f"  from {gib(estimate.low)} to {gib(estimate.high)}"
         yield line
-
-
-def _length(cells: str) -> int:
-    """Return the characters of a bar without its colours."""
-    shown, inside = 0, False
-    for character in cells:
-        if character == "\x1b":
-            inside = True
-        elif inside:
-            inside = character != "m"
-        else:
-            shown += 1
-    return shown
 
 
 def _kv(plan: Plan) -> Iterator[str]:

@@ -6,15 +6,15 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from vramscope.exporters.blocks import picture, terminal
 from vramscope.exporters.blocks.ask import ask, find_engine
 from vramscope.exporters.blocks.document import document
-from vramscope.exporters.blocks.glyphs import Style
 from vramscope.exporters.engine.rundir import run_dir
 from vramscope.exporters.pictures.file import picture_file, save, want_library
+from vramscope.exporters.pictures.style import add_color_option, style_of
 
 __all__ = ["main"]
 
@@ -54,7 +54,7 @@ def main(argv: Sequence[str]) -> int:
         sys.stdout.write(json.dumps(document(table, age_s)) + "\n")
     elif options.output is None:
         size = shutil.get_terminal_size((120, 40))
-        style = _style(options.color, os.environ, sys.stdout.isatty(), sys.stdout.encoding)
+        style = style_of(options.color, os.environ, sys.stdout.isatty(), sys.stdout.encoding)
         show = SHOW[options.by]
         sys.stdout.write(show(table, style, size.columns, size.lines, age_s))
     return 0
@@ -82,12 +82,7 @@ def _parser() -> argparse.ArgumentParser:
         help="write a picture, .svg or .png, and print nothing",
     )
     parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
-    parser.add_argument(
-        "--color",
-        choices=("auto", "always", "never"),
-        default="auto",
-        help="auto: in a terminal, unless NO_COLOR is set (default auto)",
-    )
+    add_color_option(parser)
     parser.add_argument(
         "--timeout",
         metavar="SECONDS",
@@ -102,12 +97,6 @@ def _parser() -> argparse.ArgumentParser:
         help="where engines write their records (default: as vramscope export)",
     )
     return parser
-
-
-def _style(color: str, environment: Mapping[str, str], terminal: bool, encoding: str) -> Style:
-    automatic = terminal and not environment.get("NO_COLOR") and environment.get("TERM") != "dumb"
-    colour = automatic if color == "auto" else color == "always"
-    return Style(unicode=encoding.lower().replace("-", "") == "utf8", colour=colour)
 
 
 def _seconds(text: str) -> float:

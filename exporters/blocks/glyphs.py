@@ -1,27 +1,14 @@
 """A cell as one character of a terminal."""
 
-from typing import NamedTuple
-
 from vramscope.exporters.blocks.cells import LAYERS, Cell
 from vramscope.exporters.blocks.palette import LOOKS
+from vramscope.exporters.pictures.style import Style
 
-__all__ = ["Style", "glyph", "paint"]
+__all__ = ["glyph", "paint"]
 
 EIGHTHS = " ▁▂▃▄▅▆▇█"
 WHITE = 231
 GONE = " "
-
-
-class Style(NamedTuple):
-    """What a terminal can show.
-
-    Attributes:
-        unicode: block characters.
-        colour: 256 colours.
-    """
-
-    unicode: bool
-    colour: bool
 
 
 def glyph(cell: Cell, style: Style) -> str:

@@ -6,11 +6,12 @@ from itertools import zip_longest
 
 from vramscope.exporters.blocks.cells import LAYERS, cells, run_length
 from vramscope.exporters.blocks.figures import amount, pool_figures, pool_title, request_words
-from vramscope.exporters.blocks.glyphs import Style, glyph, paint
+from vramscope.exporters.blocks.glyphs import glyph, paint
 from vramscope.exporters.blocks.page_table import PageTable, Pool
 from vramscope.exporters.blocks.palette import LOOKS
 from vramscope.exporters.blocks.rows import request_rows
 from vramscope.exporters.blocks.usage import pool_sample, request_usage
+from vramscope.exporters.pictures.style import Style
 
 __all__ = ["by_block", "by_request"]
 

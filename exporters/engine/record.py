@@ -258,15 +258,8 @@ def decode_cell(data: bytes) -> tuple[int, bytes] | None:
     if sequence == 0 or end + CELL_TAIL.size > len(data):
         return None
     payload = data[CELL_HEAD.size : end]
-    return (
-        (sequence, payload)
-        if CELL_TAIL.unpack_from(data, end)
-        == (
-            checksum(sequence, payload),
-            sequence,
-        )
-        else None
-    )
+    whole = CELL_TAIL.unpack_from(data, end) == (checksum(sequence, payload), sequence)
+    return (sequence, payload) if whole else None
 
 
 def encode_event(body: bytes) -> bytes:

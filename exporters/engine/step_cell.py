@@ -81,6 +81,7 @@ class StepCell:
         """Return the cell, until it is changed again."""
         words, tail = self._words, self._tail
         words[0] = words[tail + 1] = sequence
+        # As ``record.checksum``, without the call.
         words[tail] = zlib.adler32(self._payload, sequence & 0xFFFFFFFF)
         return self._cell
 

@@ -21,14 +21,13 @@ from statistics import median
 from typing import Any, TextIO
 
 from figures import Figure, table, write
+from synthetic_nvml import build_nvml
 
 from vramscope.dashboards.build import dashboards
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 RESULTS = ROOT / "bench-results" / "dashboards.json"
-SYNTHETIC_NVML = ROOT / "tests" / "exporters" / "gpu" / "synthetic" / "nvml.c"
-NVML_NAME = "libnvidia-ml.so.1"
 
 HOSTS = 100
 MODELS = 5
@@ -48,11 +47,12 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         data = folder / "data"
-        began_s = time.monotonic()
+        began_s, began_at = time.monotonic(), time.time()
         print("one page of the exporter ... ", end="", flush=True)
         lines = page(folder)
         print(f"{len(lines)} series\nfilling Prometheus ... ", end="", flush=True)
-        samples = fill(data, lines, folder / "samples.txt")
+        begins_s = int(began_at) // 7200 * 7200 - 7200  # a block of two hours that is over
+        samples = fill(data, lines, folder / "samples.txt", begins_s)
         print(f"{samples:,} samples in {time.monotonic() - began_s:.0f} s", flush=True)
         port = free_port()
         prometheus = subprocess.Popen(
@@ -66,7 +66,7 @@ def main() -> int:
             stderr=subprocess.DEVNULL,
         )
         try:
-            figures = list(measure(f"http://127.0.0.1:{port}"))
+            figures = list(measure(f"http://127.0.0.1:{port}", begins_s))
         finally:
             prometheus.terminate()
             prometheus.wait(30)
@@ -80,8 +80,7 @@ def page(folder: Path) -> list[tuple[str, str, float]]:
     """Return (metric, labels, value) of a real page, of what the dashboards ask for."""
     run_dir = folder / "run"
     os.environ["VRAMSCOPE_RUN_DIR"] = str(run_dir)
-    build = ["gcc", "-shared", "-fPIC", f"-Wl,-soname,{NVML_NAME}", str(SYNTHETIC_NVML)]
-    subprocess.run([*build, "-o", str(folder / NVML_NAME)], check=True)
+    build_nvml(folder)
     from modelless import Modelless, configuration
 
     from vramscope.exporters.engine.probe import register
@@ -108,9 +107,8 @@ def page(folder: Path) -> list[tuple[str, str, float]]:
     ]
 
 
-def fill(data: Path, lines: list[tuple[str, str, float]], file: Path) -> int:
+def fill(data: Path, lines: list[tuple[str, str, float]], file: Path, begins_s: int) -> int:
     """Write an hour of every host into a data folder; return the number of samples."""
-    begins_s = int(time.time()) // 7200 * 7200 - 7200  # a block of two hours that is over
     with file.open("w") as out:
         for host in range(HOSTS):
             for metric, labels, value in lines:
@@ -156,10 +154,10 @@ def queries() -> Iterator[tuple[str, str, bool]]:
                 yield name, query, bool(target.get("instant"))
 
 
-def measure(url: str) -> Iterator[Figure]:
+def measure(url: str, begins_s: int) -> Iterator[Figure]:
     """Yield the slowest query, and all dashboards' panels together."""
     wait_until_ready(url)
-    ends_s = int(time.time()) // 7200 * 7200 - 7200 + (SAMPLES - 1) * STEP_S
+    ends_s = begins_s + (SAMPLES - 1) * STEP_S
     took_s: dict[str, float] = {}
     series = 0
     for name, query, instant in queries():

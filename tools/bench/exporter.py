@@ -22,6 +22,7 @@ from figures import Figure, figure, quantile, ratio_figure, table, write
 from prometheus_client import CollectorRegistry, generate_latest
 from scraper import Scraper, connected
 from side_by_side import most_rss_bytes, side_by_side
+from synthetic_nvml import build_nvml
 from ten_thousand import fill
 
 from vramscope.exporters.exposition.families import Families
@@ -30,7 +31,6 @@ from vramscope.exporters.exposition.rendered import Renderer
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 RESULTS = ROOT / "bench-results" / "exporter.json"
-SYNTHETIC_NVML = ROOT / "tests" / "exporters" / "gpu" / "synthetic" / "nvml.c"
 
 RENDER_ROUNDS = 30
 REFRESH_ROUNDS = 60
@@ -81,13 +81,6 @@ def renderings() -> Iterator[Figure]:
         if target:
             yield figure("render_10k_series_cpu", ours_s[1:], "s", None)
             yield figure("generate_latest_10k_series_cpu", theirs_s[1:], "s", None)
-
-
-def build_nvml(folder: Path) -> None:
-    """Build the synthetic library, eight GPUs, for the real nvidia-ml-py to find in ``folder``."""
-    library = folder / "libnvidia-ml.so.1"
-    compile_ = ["gcc", "-shared", "-fPIC", "-O1", f"-Wl,-soname,{library.name}"]
-    subprocess.run([*compile_, str(SYNTHETIC_NVML), "-o", str(library)], check=True)
 
 
 def refreshes(scratch: Path) -> Iterator[Figure]:

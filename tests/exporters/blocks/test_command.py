@@ -16,6 +16,7 @@ from vramscope.exporters.cli import main as vramscope
 from vramscope.exporters.engine import dump_file, lock
 from vramscope.exporters.engine.writer import RecordWriter
 from vramscope.exporters.errors import MissingExtraError
+from vramscope.exporters.pictures.style import style_of
 
 Make = Callable[..., PageTable]
 CAN = {"capabilities": {"page_table": True}}
@@ -248,9 +249,9 @@ def test_misuse_is_refused(wrong: list[str]) -> None:
 def test_when_there_are_colours(
     color: str, environment: dict[str, str], terminal: bool, wanted: bool
 ) -> None:
-    assert command._style(color, environment, terminal, "utf-8").colour is wanted
+    assert style_of(color, environment, terminal, "utf-8").colour is wanted
 
 
 def test_locale_without_unicode_gets_ascii() -> None:
-    assert not command._style("auto", {}, True, "ANSI_X3.4-1968").unicode
-    assert command._style("auto", {}, True, "UTF8").unicode
+    assert not style_of("auto", {}, True, "ANSI_X3.4-1968").unicode
+    assert style_of("auto", {}, True, "UTF8").unicode

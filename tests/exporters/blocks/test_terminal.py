@@ -7,8 +7,9 @@ import pytest
 
 from vramscope.exporters.blocks import terminal
 from vramscope.exporters.blocks.cells import Cell
-from vramscope.exporters.blocks.glyphs import Style, glyph
+from vramscope.exporters.blocks.glyphs import glyph
 from vramscope.exporters.blocks.page_table import PageTable
+from vramscope.exporters.pictures.style import Style
 
 Make = Callable[..., PageTable]
 Golden = Callable[[str, str], None]
